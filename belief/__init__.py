@@ -4,13 +4,13 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 
 =============  ==============================================================================
 ``arrays``     arrays by the type of their elements
-``errors``     :class:`InvalidInput`, which every bad input of the project raises
+``errors``     :class:`InvalidInput`, raised for every invalid input
 ``frame``      :class:`Frame`: the classes, in declared order, and their bit masks
 ``mass``       :class:`MassFunction`: masses on focal sets (bit masks)
 ``measures``   belief, plausibility, commonality, pignistic probability, nonspecificity, entropies
 ``rules``      conjunctive, Dempster's and the disjunctive rule, discounting
-``cautious``   the cautious rule for evidence that overlaps, discounting by class
-``contour``    checks and questions about contours (plausibilities of the single classes)
+``cautious``   the cautious rule for overlapping evidence
+``contour``    checks and properties of contours (plausibilities of the single classes)
 ``label``      the three kinds of label and their contours
 ``given``      labels in the forms in which people and files give them
 ``codec``      labels to bytes and back
@@ -20,5 +20,5 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 Notation as in theory §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.
 """
 
-if __name__ != "quercus.belief":  # by another name every class would exist twice
+if __name__ != "quercus.belief":  # under another name every class would exist twice
     raise ImportError(f"import quercus.belief, not {__name__}")

@@ -2,7 +2,7 @@
 
 **Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1), or the cautious
 rule where labellers may have conferred (theory §1.6). Two figures are
-reported beside it: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
+reported with it: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
 (mass of the whole frame).
 """
 
@@ -18,8 +18,8 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import combine_repeatedly, conjunctive, discount
 
 MOST_RELIABLE = 0.99
-"""Upper bound of the reliability of each of several oracles: Dempster's rule is undefined if two infallible ones
-contradict each other. The reliability of a single oracle has no such bound."""
+"""Upper bound of the reliability of each of several oracles: Dempster's rule is undefined if two infallible oracles
+contradict each other. The reliability of a single oracle is not capped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Consensus:
     Attributes
     ----------
     mass
-        By Dempster's rule, or the cautious one.
+        The combined mass function.
     conflict
-        κ of all of them: the mass of the empty set before it is normalised.
+        κ of all answers: the mass of the empty set before normalisation.
     ignorance
         Mass of the whole frame.
     """
@@ -42,14 +42,15 @@ class Consensus:
 
 
 def combine(answers: Sequence[tuple[MassFunction, float]], *, distinct: bool = True) -> Consensus:
-    """Combine answers, each with the reliability of its oracle in [0, 1]; of several it is taken for .99 at most.
+    """Combine answers, each with the reliability of its oracle in [0, 1]; it is capped at .99 if there are several.
 
-    By Dempster's rule if the answers are `distinct`; else by the cautious rule, which counts once what several say.
+    Dempster's rule combines `distinct` (independent) answers. Others are combined by the cautious rule, which counts
+    evidence that several answers share only once.
 
     Raises
     ------
     InvalidInput
-        When there is none, or the combination has too many focal sets.
+        If there are no answers, or the combination has too many focal sets.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def combine(answers: Sequence[tuple[MassFunction, float]], *, distinct: bool = T
     [(1, 0.8), (3, 0.2)]
     """
     if not answers:
-        raise InvalidInput("answers", "are none, must be at least one")
+        raise InvalidInput("answers", "is empty, must have at least one")
     most = MOST_RELIABLE if len(answers) > 1 else 1.0
     weakened = [discount(mass, min(reliability, most)) for mass, reliability in answers]
     if distinct or len(weakened) == 1:

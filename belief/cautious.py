@@ -1,12 +1,11 @@
-"""Evidence that may overlap: the cautious rule, and discounting by the class that is true (theory §1.6).
+"""Evidence that may overlap: the cautious rule (theory §1.6).
 
 Dempster's rule counts what two labellers say twice, even if they conferred. The cautious rule counts the strongest
 reason for each set once: it takes the minimum of the weights of the canonical decomposition. It is commutative,
 associative and idempotent.
 
-Sources: Denoeux, Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of evidence,
-Artificial Intelligence 172, 2008; Mercier, Quost and Denoeux, Refined modeling of sensor reliability in the belief
-function framework using contextual discounting, Information Fusion 9, 2008.
+Source: Denoeux, Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of evidence,
+Artificial Intelligence 172, 2008.
 """
 
 import math
@@ -16,11 +15,11 @@ from functools import reduce
 from quercus.belief.errors import InvalidInput, TooManyFocalSets
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import check_reliability, conjunctive, dempster, disjunctive
+from quercus.belief.rules import conjunctive, dempster
 
 MAX_DECOMPOSED = 1_024
-"""Most sets of a canonical decomposition: a tenth of a second."""
-_EQUAL = 1e-12  # logarithms of weights that are no further apart are equal
+"""Maximum number of sets in a canonical decomposition; this many take a tenth of a second."""
+_EQUAL = 1e-12  # logarithms of weights that differ by less count as equal
 
 
 def decompose(m: MassFunction) -> dict[int, float]:
@@ -28,7 +27,7 @@ def decompose(m: MassFunction) -> dict[int, float]:
 
     ``m`` is the conjunction of generalised simple mass functions ``A^w(A)``, whose weights come from the commonalities:
     ``ln w(A) = -sum_{B ⊇ A} (-1)^{|B|-|A|} ln q(B)``. Only intersections of focal sets have weights other than 1, so
-    that few sets are looked at on any frame. A weight above 1 is a reason against a set.
+    few sets need to be examined, however large the frame. A weight above 1 is evidence against a set.
 
     Raises
     ------
@@ -74,24 +73,25 @@ def cautious(masses: Iterable[MassFunction]) -> MassFunction:
 def overlapping(masses: Iterable[MassFunction]) -> MassFunction:
     """Combine bodies of evidence that need not be distinct, by the cautious rule; the mass of the empty set is κ.
 
-    Neither the order nor repetitions change the result. There is no total conflict: each leaves all classes possible.
+    Neither the order nor repetitions change the result. Total conflict cannot occur, since no body of evidence rules
+    out a class.
 
     Raises
     ------
     InvalidInput
-        When there is none, one is dogmatic, or the frames differ in size.
+        If there is no mass function, one is dogmatic, or the frames differ in size.
     TooManyFocalSets
         As :func:`decompose` and :func:`quercus.belief.rules.conjunctive`.
     """
     distinct = sorted(set(masses), key=lambda m: (m.size, m.focal))  # so that the order does not matter
     if not distinct:
-        raise InvalidInput("masses", "are none, must be at least one")
+        raise InvalidInput("masses", "is empty, must have at least one")
     sizes = {m.size for m in distinct}
     if len(sizes) > 1:
         raise InvalidInput("masses", f"are on frames of {sorted(sizes)} classes, must be on one frame")
     logs_of = [decompose(m) for m in distinct]
     whole = full_mask(distinct[0].size)
-    reasons = [  # what the others have for a set beyond the first one
+    reasons = [  # the evidence of the others that goes beyond that of the first
         (mask, more)
         for mask in sorted({mask for logs in logs_of for mask in logs})
         if (more := min(logs.get(mask, 0.0) for logs in logs_of) - logs_of[0].get(mask, 0.0)) < -_EQUAL
@@ -110,37 +110,6 @@ def overlapping(masses: Iterable[MassFunction]) -> MassFunction:
     )
 
 
-def discount_by_class(m: MassFunction, reliabilities: Sequence[float]) -> MassFunction:
-    """Weaken evidence by a reliability for each class: how often the source is right when that class is true.
-
-    Contextual discounting: ``Pl'(c) = 1 - r_c (1 - Pl(c))``. Reliability 1 everywhere changes nothing, 0 makes every
-    class fully plausible.
-
-    Raises
-    ------
-    InvalidInput
-        When there is not one reliability for each class, one lies outside [0, 1], or the empty set has mass.
-    TooManyFocalSets
-        As :func:`quercus.belief.rules.disjunctive`.
-
-    Examples
-    --------
-    >>> seen = MassFunction(3, ((0b001, 0.5), (0b100, 0.5)))  # an aeroplane or a rocket; no helicopter
-    >>> discount_by_class(seen, [0.6, 1.0, 1.0]).focal
-    ((1, 0.5), (4, 0.3), (5, 0.2))
-    """
-    if len(reliabilities) != m.size:
-        raise InvalidInput("reliabilities", f"are {len(reliabilities)}, must be {m.size}, one for each class")
-    if m.conflict > 0.0:
-        raise InvalidInput("mass", f"gives {m.conflict:g} to the empty set, must give it none")
-    for c, each in enumerate(reliabilities):
-        r = check_reliability(each)
-        if r < 1.0:
-            doubt = MassFunction(m.size, ((0, r), (1 << c, 1.0 - r)), allow_empty=True)
-            m = disjunctive(m, doubt)
-    return m
-
-
 def _intersections(masks: Sequence[int]) -> set[int]:
     """Return all intersections of one or more sets."""
     found: set[int] = set()
@@ -149,6 +118,6 @@ def _intersections(masks: Sequence[int]) -> set[int]:
         if len(found) > MAX_DECOMPOSED:
             raise TooManyFocalSets(
                 "focal",
-                f"have more than {MAX_DECOMPOSED:,} intersections, the most that the cautious rule looks at",
+                f"have more than {MAX_DECOMPOSED:,} intersections, the most that the cautious rule examines",
             )
     return found

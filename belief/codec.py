@@ -8,8 +8,7 @@ One byte, version (high half) and kind (low half), then the payload, little-endi
 0x13  masses         masks, uint64 each, then as many masses, float64 each
 ====  ============== =====================================================
 
-Every number comes back bit for bit. The format is fixed: a change gets a new version, and old bytes stay
-readable.
+Numbers are restored bit for bit. The format is fixed: a change gets a new version, and old bytes stay readable.
 """
 
 import struct
@@ -90,10 +89,10 @@ def _read_label(kind: int, payload: bytes, words: int, size: int) -> Label:
 
 
 def widened(data: bytes, size: int, new_size: int) -> bytes:
-    """Return the bytes of a label on `size` classes as one on `new_size` classes, of which the first are the same.
+    """Return the encoding, on a frame with further classes added at its end, of a label on `size` classes.
 
-    A label that says nothing says nothing of the new classes either: a set of all classes, the same plausibility for
-    each, all mass on the frame. Every other label excludes them. Bytes that are not a label come back as they are.
+    A vacuous label (a set of all classes, the same plausibility for each, all mass on the frame) stays vacuous. Every
+    other label excludes the new classes. Bytes that are not a label are returned unchanged.
 
     Examples
     --------
@@ -155,7 +154,7 @@ def _cut_labels(records: NDArray[np.void]) -> list[bytes]:
 def decode_contours(labels: Sequence[bytes], size: int) -> NDArray[np.float64]:
     """Return the contours of many encoded labels, float64 (n, size).
 
-    Each distinct label is decoded once, and class sets and plausibilities all at once: quick, whatever the mixture.
+    Each distinct label is decoded only once; class sets and plausibilities are decoded in bulk.
 
     Raises
     ------

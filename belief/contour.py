@@ -1,7 +1,7 @@
 """Contours: the plausibility of each single class (theory §1.3).
 
 A contour need not reach 1, nor sum to 1: the evidential likelihood ignores a constant factor in a row, so a
-subnormal contour is evidence like any other. Only a contour of zeros says nothing that could be true.
+subnormal contour is evidence like any other. Only a contour of zeros is invalid: it rules out every class.
 """
 
 import numpy as np
@@ -74,14 +74,14 @@ def is_precise(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
 def is_vacuous(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return whether all classes are equally plausible: bool () for a contour (l,), bool (n,) for (n, l).
 
-    Any constant but 0 will do, and equality is exact: only a constant contour says nothing.
+    Any constant except 0 counts. Equality is exact.
     """
     first = contour[..., :1]
     return np.asarray(((contour == first) & (first > 0.0)).all(axis=-1))
 
 
 def largest_one(contours: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return contours (n, l) that say the same, each with maximum 1: products with tiny plausibilities would be 0.
+    """Return contours (n, l), each rescaled to maximum 1, so that products of tiny plausibilities do not underflow.
 
     Examples
     --------

@@ -10,9 +10,9 @@ class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except
     Parameters
     ----------
     field
-        Which input is wrong, e.g. ``"alpha"`` or ``"contour[2]"``.
+        The invalid input, e.g. ``"alpha"`` or ``"contour[2]"``.
     reason
-        The given and the expected value, in words for the person who sent it.
+        The given value and what is expected, in words.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def shown(value: object, limit: int = 60) -> str:
     """
     try:
         text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         text = f"{type(value).__name__} with a number of thousands of digits"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

@@ -1,6 +1,6 @@
 """The evidence of one instance, folded from its events (docs/labelling.md).
 
-`known_after` is the fold, the only one in Quercus. It works on contours, and on any other labels that can be combined.
+`known_after` is the only implementation of the fold. It takes contours, or any other labels that can be combined.
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
 (theory §1.3), so the evidence stays a contour, rescaled to maximum 1.
@@ -67,7 +67,7 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     if is_precise(said) and r == 1.0:
         return UpdatedLabel(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
     discounted = _to_one(r * said + (1.0 - r))
-    product = _to_one(before) * discounted  # both reach 1 first, so that small contours do not underflow
+    product = _to_one(before) * discounted  # both of maximum 1, so that small contours do not underflow
     if not product.any():
         return UpdatedLabel(discounted, conflict=True)
     return UpdatedLabel(_to_one(product), conflict=False)
@@ -79,7 +79,7 @@ class ReportedLabel(NamedTuple, Generic[K]):
     Attributes
     ----------
     label
-        None if the event reports no label: a refusal, or a correction that takes the answers back.
+        None if the event reports no label: a refusal, or a correction that retracts the answers.
     reliability
         In [0, 1].
     replaces
@@ -91,7 +91,7 @@ class ReportedLabel(NamedTuple, Generic[K]):
     replaces: bool = False
 
     def with_label(self, convert: Callable[[K], J]) -> "ReportedLabel[J]":
-        """Return the same with another kind of label."""
+        """Return the report with its label converted."""
         label = None if self.label is None else convert(self.label)
         return ReportedLabel(label, self.reliability, self.replaces)
 

@@ -52,7 +52,7 @@ class Frame:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, str):  # would pass as a sequence of one-letter names
+        if isinstance(self.classes, str):  # otherwise it would count as a sequence of one-letter names
             raise InvalidInput("classes", f"is the text {shown(self.classes)}, must be a sequence of names")
         object.__setattr__(self, "classes", tuple(self.classes))
         count = len(self.classes)

@@ -24,12 +24,12 @@ class LabelReader:
     Parameters
     ----------
     classes
-        The frame, in order: text, numbers, whatever is hashable.
+        The frame, in order: texts, numbers or other hashable values.
 
     Raises
     ------
     InvalidInput
-        When there are fewer than two classes, or one comes twice.
+        If there are fewer than two classes, or one occurs twice.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class LabelReader:
             raise InvalidInput("classes", f"are {shown(self.classes)}, must be two or more, none twice")
 
     def read_label(self, given: Any, field: str = "label") -> Label:
-        """Return the label that `given` says.
+        """Return the label that `given` stands for.
 
         Parameters
         ----------
         given
             In one of the forms above.
         field
-            Names the input in errors.
+            Name of the input in errors.
 
         Raises
         ------

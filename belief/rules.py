@@ -14,10 +14,10 @@ from quercus.belief.frame import full_mask
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 
 MAX_PAIRS = 4_194_304
-"""Most pairs of focal sets that one combination looks at: 64 MiB of products, a few tenths of a second."""
+"""Maximum number of pairs of focal sets in one combination: 64 MiB of products, a few tenths of a second."""
 
 _NO_DIGITS = 1e-300
-"""Below it a sum of products of masses has lost its digits to underflow: it is computed in logarithms."""
+"""A smaller sum of products of masses has lost digits to underflow, and is computed in logarithms instead."""
 
 
 def conjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
@@ -63,11 +63,10 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
 
 
 def combine_repeatedly(times: Mapping[MassFunction, int]) -> MassFunction:
-    """Combine many bodies of evidence by Dempster's rule, each as often as it occurs.
+    """Combine many bodies of evidence by Dempster's rule, some of them repeatedly.
 
-    In logarithms: of a thousand weak labels on either side, none becomes certain because the doubt that it leaves is
-    too small for a number. So the result does not depend on the order, and there is a conflict only where no class is
-    possible for all.
+    The computation is in logarithms, so that the doubt left by a thousand weak labels does not underflow to certainty.
+    The result therefore does not depend on the order, and there is total conflict only if no class is possible for all.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def combine_repeatedly(times: Mapping[MassFunction, int]) -> MassFunction:
     TotalConflict
         When no class is possible for all of them.
     InvalidInput, TooManyFocalSets
-        As :func:`conjunctive`; or when there is no mass function.
+        As :func:`conjunctive`, or if there is no mass function.
 
     Examples
     --------
@@ -88,12 +87,12 @@ def combine_repeatedly(times: Mapping[MassFunction, int]) -> MassFunction:
     [0.909, 0.091]
     """
     if not times:
-        raise InvalidInput("times", "are of no mass function, must be of at least one")
+        raise InvalidInput("times", "is empty, must have at least one mass function")
     sizes = {mass.size for mass in times}
     if len(sizes) > 1:
         raise InvalidInput("times", f"are on frames of {sorted(sizes)} classes, must be on one frame")
     if list(times.values()) == [1]:
-        return next(iter(times))  # to the last digit
+        return next(iter(times))  # exactly, without rounding
     together = reduce(_combine_logs, (_repeated_combination(mass, count) for mass, count in times.items()))
     return _scaled_masses(sizes.pop(), together.masks, np.exp(together.logs), allow_empty=False)
 
@@ -107,7 +106,7 @@ class _LogMasses:
 
 
 def _repeated_combination(mass: MassFunction, times: int) -> _LogMasses:
-    """Combine a mass function with itself, `times` in all: by squares, as the rule associates."""
+    """Combine `times` copies of a mass function, by repeated squaring: the rule is associative."""
     masks, masses = mass.arrays()
     square = _LogMasses(masks, np.log(masses) - np.log(masses.max()))
     result: _LogMasses | None = None
@@ -121,7 +120,7 @@ def _repeated_combination(mass: MassFunction, times: int) -> _LogMasses:
 
 
 def _combine_logs(a: _LogMasses, b: _LogMasses) -> _LogMasses:
-    """Combine by Dempster's rule: a sum of products, so no digit cancels."""
+    """Combine by Dempster's rule; sums of products, so there is no cancellation."""
     masks, where = _distinct_meetings(a.masks, b.masks, np.bitwise_and)
     sums = np.add.outer(a.logs, b.logs).ravel()
     top = np.full(len(masks), -np.inf)
@@ -193,11 +192,11 @@ def _combine_with(
 def _distinct_meetings(
     a: NDArray[np.uint64], b: NDArray[np.uint64], meet: np.ufunc
 ) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
-    """Return the sets ``meet(B, C)`` of focal sets, each once, rising, and which of them each pair makes."""
+    """Return the distinct sets ``meet(B, C)`` of focal sets, ascending, and the position in them of each pair's set."""
     pairs = len(a) * len(b)
     if pairs > MAX_PAIRS:
         raise TooManyFocalSets(
-            "focal", f"{len(a)} and {len(b)} focal sets make {pairs} pairs, at most {MAX_PAIRS} may be"
+            "focal", f"{len(a)} and {len(b)} focal sets make {pairs} pairs, at most {MAX_PAIRS} are allowed"
         )
     masks, where = np.unique(meet.outer(a, b).ravel(), return_inverse=True)
     if len(masks) > MAX_FOCAL_SETS:
@@ -210,7 +209,7 @@ def _distinct_meetings(
 def _scaled_masses(
     size: int, masks: NDArray[np.uint64], masses: NDArray[np.float64], *, allow_empty: bool
 ) -> MassFunction:
-    # Always divided by the sum: inputs may miss 1 by 1e-9 each, and a chain would leave the tolerance.
+    # Always divide by the sum: inputs may deviate from 1 by 1e-9 each, and a chain of them would exceed the tolerance.
     masses = np.minimum(masses / masses.sum(), 1.0)
     return MassFunction(
         size, tuple(zip(masks.tolist(), masses.tolist(), strict=True)), allow_empty=allow_empty

@@ -1,4 +1,4 @@
-"""Sums whose terms are added in one order, so that they have the same bits on every processor.
+"""Sums whose terms are added in a fixed order, so that they are bit-identical on every processor.
 
 BLAS (NumPy's ``@`` and `numpy.dot`) adds in an order that depends on the processor, and on how many rows are
 multiplied at once.

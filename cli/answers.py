@@ -32,7 +32,7 @@ from quercus.files.writing import OutputTable
 from quercus.specification.written_labels import read_label
 from quercus.view.answers import answer_text, moment_text, remarks_on
 
-DEFAULT_ANSWERS = 20  # answers on a screen by default
+DEFAULT_ANSWERS = 20  # rows of the table by default
 
 
 def answers(
@@ -44,7 +44,7 @@ def answers(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Only answers since this time: 2026-11-22, 2026-11-22T09:30, 2h, 3d.",
+            help="Only answers since this time: 2026-11-22, 2026-11-22T09:30, or 2h or 3d ago.",
         ),
     ] = None,
     until: Annotated[
@@ -60,7 +60,7 @@ def answers(
         typer.Option(
             "--newest",
             min=1,
-            help="Only this number of newest answers (default: 20 as a table, all otherwise).",
+            help="Only this many of the newest answers (default: 20 as a table, all otherwise).",
         ),
     ] = None,
     output: OutputOption = None,
@@ -76,7 +76,7 @@ def answers(
     ] = None,
     undo: Annotated[
         int | None,
-        typer.Option("--undo", metavar="NUMBER", min=1, help="Take back your answer with this number."),
+        typer.Option("--undo", metavar="NUMBER", min=1, help="Retract your answer with this number."),
     ] = None,
     comment: CommentOption = "",
     name: ByOption = None,
@@ -121,7 +121,7 @@ def answers(
                 text = f"{correct[1]} in place of {answer_text(earlier)}"
             else:
                 number = client.undo_answer(model, earlier, labeller=who, comment=comment)
-                text = f"{answer_text(earlier)} is taken back"
+                text = f"{answer_text(earlier)} was retracted"
             key = "undone" if correct is None else "corrected"
             result = {"item": earlier.instance, key: earlier.number, "number": number}
             report(as_json, result, f"{earlier.instance}: {text} (number {number})")
@@ -159,7 +159,7 @@ def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, 
 def _answer_table(
     client: Client, model: str, wanted: AnswerFilter, limit: int | None, *, with_values: bool
 ) -> OutputTable:
-    """Return answers in the order in which they came; with a limit, the newest."""
+    """Return the answers in chronological order; with a limit, only the newest."""
     answers: Iterable[Answer] = client.answers(
         model, wanted, limit=limit, newest_first=limit is not None, with_values=with_values
     )
@@ -173,7 +173,7 @@ def _find_answer(client: Client, model: str, number: int) -> Answer:
     answers = client.answers(model, limit=1, after=number - 1)
     answer = next(iter(answers), None)
     if answer is None or answer.number != number:
-        fail(f"{model} has no answer with number {number}; those there are: quercus answers {model}")
+        fail(f"{model} has no answer with number {number}; list them with: quercus answers {model}")
     return answer
 
 
@@ -181,7 +181,7 @@ def _changing_labeller(client: Client, answer: Answer, name: str | None) -> str:
     who = name_at(client, name)
     if answer.query is None and answer.labeller != who:
         fail(
-            f"answer {answer.number} was stated by {answer.labeller}, who alone may change it; "
+            f"answer {answer.number} was stated by {answer.labeller}, and only they may change it; "
             f"you are {who} (--by NAME)"
         )
     return who

@@ -15,7 +15,7 @@ from quercus.cli.completion import complete_model
 from quercus.cli.stores import CreateOption, NewNameOption, StoreOption, opened_store
 
 NAMED: Final = 5
-"""Models that an error names."""
+"""Maximum number of models that an error names."""
 
 
 def archive(
@@ -28,7 +28,8 @@ def archive(
     ] = None,
     all_models: Annotated[bool, typer.Option("--all", help="Archive all models of the store.")] = False,
     target: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder of the archive; created if there is none.")
+        Path,
+        typer.Option("--out", metavar="DIR", help="Folder of the archive; created if it does not exist."),
     ],
     older_than: Annotated[
         str | None,
@@ -43,7 +44,7 @@ def archive(
 ) -> None:
     """Add the new events of a model to an archive of Parquet files.
 
-    Each file is read back before it counts. After an interruption, the next run continues. Servers may use the store
+    Each file is verified by reading it back. After an interruption, the next run continues. Servers may use the store
     meanwhile. Nothing is removed from the store. With --all, a model that fails does not stop the others.
 
     Try:
@@ -69,7 +70,7 @@ def archive(
             except (StorageError, InvalidInput) as error:
                 if name is not None:
                     raise
-                if not isinstance(error, NotFound):  # deleted since the names were read
+                if not isinstance(error, NotFound):  # it was deleted after the names were read
                     failed[each] = str(error)
                     if not as_json:  # JSON lists it among the results
                         err.print(f"{each}: {error}")
@@ -107,8 +108,8 @@ def rebuild(
 ) -> None:
     """Create models from an archive: each completely, or not at all if a file is wrong.
 
-    The next server with a grower grows the trees from the events, and selects open queries anew. A model that the store
-    already has with the same events stays unchanged.
+    The next server with a grower grows the trees from the events and selects new queries. A model that is already in
+    the store with the same events is left unchanged.
 
     Try:
 
@@ -116,7 +117,7 @@ def rebuild(
         quercus rebuild /archive --model wine --as wine-copy
     """
     if new_name is not None and model is None:
-        raise typer.BadParameter("--as is for one model: give --model")
+        raise typer.BadParameter("--as is for a single model: give --model")
     with (
         opened_store("rebuild", store, create="" if create else "--create") as opened,
         progress_bar("reading") as progress,
@@ -127,7 +128,7 @@ def rebuild(
         made = rebuild_models(opened, source, StoredModel, only=model, new_name=new_name, progress=progress)
     if not as_json:
         for each in made:
-            how = "was there already" if each.was_there else "rebuilt"
+            how = "already there" if each.was_there else "rebuilt"
             out.print(f"{each.name}: {each.events:,} events, {how}")
     text = "the next server with a grower grows the trees from these events"
     report(as_json, {"models": [asdict(each) for each in made]}, text)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quercus.client.bridges.webhook import WebhookBridge
 
 MAX_CONNECTIONS = 64
-"""Connections of the backend for Label Studio at a time."""
+"""Maximum number of simultaneous connections to the backend for Label Studio."""
 
 ReceivingModelOption = Annotated[
     str, typer.Option("--model", "-m", help="Model to which the rows are pushed.", show_default=False)
@@ -68,7 +68,7 @@ BrokerAuthoritiesOption = Annotated[
 StopAfterOption = Annotated[
     int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
 ]
-PUSHED = "{messages:,} messages: {stored:,} rows stored, {known:,} there already, {rejected:,} rejected"
+PUSHED = "{messages:,} messages: {stored:,} rows stored, {known:,} already there, {rejected:,} rejected"
 
 app = typer.Typer(
     no_args_is_help=True, help="Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."
@@ -162,7 +162,7 @@ def redis(
         typer.Option(
             "--group",
             metavar="NAME",
-            help="Consumer group, which remembers how far it came (default: quercus-MODEL).",
+            help="Consumer group, which stores the position in the stream (default: quercus-MODEL).",
         ),
     ] = None,
     consumer: Annotated[
@@ -170,7 +170,7 @@ def redis(
         typer.Option(
             "--consumer",
             metavar="NAME",
-            help="Name of this bridge in the group (default: that of the machine).",
+            help="Name of this bridge in the group (default: the machine's name).",
         ),
     ] = None,
     payload_field: Annotated[
@@ -254,13 +254,13 @@ def webhook(
     max_attempts: Annotated[
         int | None,
         typer.Option(
-            "--max-attempts", min=1, help="Attempts per event before it is given up (default: unlimited)."
+            "--max-attempts", min=1, help="Maximum number of attempts per event (default: unlimited)."
         ),
     ] = None,
     given_up: Annotated[
         Path | None,
         typer.Option(
-            "--given-up", metavar="FILE", help="Append events that were given up to this file, as JSON lines."
+            "--given-up", metavar="FILE", help="Append undeliverable events to this file, as JSON lines."
         ),
     ] = None,
     receiver_ca: Annotated[
@@ -337,7 +337,9 @@ def label_studio(
     question: Annotated[
         str,
         typer.Option(
-            "--question", metavar="NAME", help="Name of the Choices element, if several offer the classes."
+            "--question",
+            metavar="NAME",
+            help="Name of the Choices element, if there are several with the classes.",
         ),
     ] = "",
     labeller: Annotated[
@@ -370,10 +372,10 @@ def label_studio(
 ) -> None:
     """Run a machine-learning backend of Label Studio, until Ctrl-C or SIGTERM.
 
-    Label Studio gets the classes that a row may have, and a score that sorts the rows to label first to the top. The
-    choices of people there become statements about the row, whose id is in a field of the task. The command prints
-    "backend at URL": enter this URL in Label Studio under Settings, Model. With a secret, enter URL/SECRET; then nobody
-    else may state labels.
+    Label Studio gets the possible classes of a row, and a score by which it can sort the rows most in need of a label
+    to the top. Annotations become statements about the row, whose id is in a field of the task. The command prints
+    "backend at URL": enter this URL in Label Studio under Settings, Model. With a secret, enter URL/SECRET: requests
+    without it are refused.
 
     Try:
 
@@ -392,12 +394,12 @@ def label_studio(
     if not is_loopback(host):
         if not secret:
             raise typer.BadParameter(
-                f"others can reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 "
+                f"other machines can reach {host} and could state labels: give --secret-file, as openssl rand -hex 16 "
                 "writes it"
             )
         if not (tls_cert or plaintext):
             raise typer.BadParameter(
-                f"others can reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy "
+                f"other machines can reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy "
                 "terminates TLS"
             )
     config = BackendConfig(server, model, item, question, labeller, secret)
@@ -408,7 +410,7 @@ def label_studio(
     where = f"[{host}]" if ":" in host else host
     url = f"{'https' if tls_cert else 'http'}://{where}:{listening.getsockname()[1]}"
     if secret:
-        err.print(f"Label Studio wants {url}/SECRET, with the secret of this backend", soft_wrap=True)
+        err.print(f"enter {url}/SECRET in Label Studio, with the secret of this backend", soft_wrap=True)
     out.print(f"backend at {url}", soft_wrap=True)
     app = application(config, _print_note)
     serve(app, listening, tls_cert, tls_key, max_connections=MAX_CONNECTIONS)
@@ -419,14 +421,14 @@ def _print_note(text: str) -> None:
 
 
 def _appending(path: Path | None) -> AbstractContextManager[IO[str] | None]:
-    """Open a file for lines at its end, if there is one."""
+    """Open a file for appending; None if no file is wanted."""
     return nullcontext() if path is None else path.open("a", encoding="utf-8")
 
 
 def _run_bridge(
     bridge: MqttBridge | RedisBridge | WebhookBridge, limit: int | None, as_json: bool, text: str
 ) -> None:
-    """Run a bridge until `limit` or a signal, and report its tally: ``text`` has a field for each of its counts."""
+    """Run a bridge until `limit` or a signal, and report its counts: ``text`` has a format field for each of them."""
     with on_signals(lambda _: bridge.stop(), "SIGINT", "SIGTERM"):
         try:
             bridge.run(limit)

@@ -94,13 +94,13 @@ def classify(
     ids: Annotated[
         str | None,
         typer.Option(
-            "--id-column", metavar="COLUMN", help="Column of row ids, which stand first in the output."
+            "--id-column", metavar="COLUMN", help="Column of row ids, the first column of the output."
         ),
     ] = None,
     class_name: Annotated[
         str | None,
         typer.Option(
-            "--class", metavar="COLUMN", help="Column of the true classes; the accuracy is printed as well."
+            "--class", metavar="COLUMN", help="Column of the true classes; the accuracy is printed too."
         ),
     ] = None,
     rejected: RejectedOption = None,
@@ -109,30 +109,30 @@ def classify(
     masses: Annotated[
         bool,
         typer.Option(
-            "--masses", help="Print the mass function of each row as well, if the model predicts them."
+            "--masses", help="Also print the mass function of each row, if the model predicts them."
         ),
     ] = False,
     coverage: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Print prediction sets as well that contain the true class with this frequency, such as 0.9.",
+            help="Also print prediction sets, which contain the true class with this frequency, such as 0.9.",
         ),
     ] = None,
     doubt: Annotated[
         bool,
         typer.Option(
             "--doubt",
-            help="Print the two kinds of doubt as well, in bits, if the model tells them apart: "
-            "overlap, which further labels hardly settle, and ignorance, which they do.",
+            help="Also print the two kinds of doubt, in bits, if the model separates them: "
+            "overlap, which further labels hardly reduce, and ignorance, which they do.",
         ),
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
     """Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.
 
-    The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
-    probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
+    Each row of the output has the class, the classes that cannot be ruled out, and the estimated probability of each
+    class with its bounds (belief, plausibility). It also has the version of the tree: while the tree grows, predictions
     may change. Rows are numbered from 0, as quercus push numbers them; --id-column adds the ids of a column.
 
     A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
@@ -140,9 +140,9 @@ def classify(
     A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
     the others are classified under their own numbers, and the command fails at its end.
 
-    From standard input (-) come CSV with a header, or one JSON object per line. Rows are classified as they come, a
-    quarter of a second later at most, and printed as CSV or as JSON, as they came. A refused row is named on standard
-    error. The field id of JSON objects is their id.
+    Standard input (-) is CSV with a header, or one JSON object per line. Rows are classified as they arrive, within a
+    quarter of a second, and printed in the same format. A refused row is reported on standard error. The id of a JSON
+    object is its field id.
 
     Try:
 
@@ -200,12 +200,12 @@ def classify(
     if found.sets is not None:
         err.print(coverage_text(found.sets))
     if doubt and not found.tells_doubt:
-        err.print(f"{model} does not tell two kinds of doubt apart: the learner active-forest does")
+        err.print(f"{model} does not separate the two kinds of doubt: the learner active-forest does")
     if at is not None:
         err.print(found.accuracy_text)
     if refused is not None and refused.rows:
         where = "standard error" if rejected is None else rejected
-        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
+        fail(f"{refused.count_text} refused: see {where} for the line and the reason of each")
 
 
 def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: bool) -> OutputFormat:
@@ -223,7 +223,7 @@ def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: b
 
 @dataclass(frozen=True)
 class _FileRow:
-    """A row to classify: its number, counted from 0, its id, and its true class; None: no column has these."""
+    """A row to classify: its number, counted from 0, its id and its true class (None if there is no such column)."""
 
     number: int
     id: str | None
@@ -233,7 +233,7 @@ class _FileRow:
 
 
 class _ClassifiedFile:
-    """The rows of a file and their predictions, made as they are iterated, and how many of them were right.
+    """The rows of a file with their predictions, which are made during iteration; counts the right ones.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class _ClassifiedFile:
         self._refused, self._is_piped = refused, is_piped
         self._client, self._model, self._binding = client, model, binding
         self.masses, self.coverage, self.doubt, self._at = masses, coverage, doubt, at
-        self.sets: PredictionSets | None = None  # the last ones
+        self.sets: PredictionSets | None = None  # those of the last chunk
         self.tells_doubt = True
         self.classes = classes
         self.rows = self._right = self._known = 0
@@ -307,7 +307,7 @@ class _ClassifiedFile:
             return None
 
     def _classified(self, rows: list[_FileRow]) -> Iterator[tuple[_FileRow, Classification]]:
-        """Classify rows; if the server refuses some and the others are wanted, they are found by halving."""
+        """Classify rows. If the server refuses some and the others are wanted, find the refused ones by bisection."""
         if not rows:
             return
         try:
@@ -372,7 +372,7 @@ def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
 
 
 def _kinds(found: Classification) -> tuple[float | None, float | None]:
-    """Return the two kinds of doubt about a row in bits; None where the model does not tell them apart."""
+    """Return the two kinds of doubt about a row in bits; None if the model does not separate them."""
     return found.overlap, found.ignorance
 
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 class PlainConsole(Console):
     """A console that prints any text safely, including control characters.
 
-    Names, values and comments come from sensors and labellers: square brackets and colons in them are not markup,
-    and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
+    Names, values and comments come from sensors and labellers: square brackets and colons in them are not markup, and
+    terminal control characters (escape sequences, changes of the writing direction) are made visible.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a text, made harmless."""
+        """Yield the segments of a text without control characters."""
         for segment in super().render(renderable, options):
             text = segment.text
             if segment.control or (text.isascii() and text.isprintable()):
@@ -48,7 +48,7 @@ class PlainConsole(Console):
 
 
 def harmless_text(text: str) -> str:
-    r"""A text without characters that steer a terminal.
+    r"""Return a text with terminal control characters replaced.
 
     Examples
     --------
@@ -109,7 +109,7 @@ LabellersOption = Annotated[
     typer.Option(
         "--labeller",
         metavar="NAME",
-        help="Only what this labeller said; repeatable.",
+        help="Only answers of this labeller; repeatable.",
         autocompletion=complete_labeller,
     ),
 ]
@@ -171,11 +171,11 @@ RejectedOption = Annotated[
     typer.Option(
         "--rejected",
         metavar="FILE",
-        help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
+        help="Write refused rows to this CSV file, with line and reason, and continue (default: stop at the first).",
     ),
 ]
 UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-SKIP_HINT = "--rejected FILE writes such rows to a file, with their reasons, and goes on"
+SKIP_HINT = "--rejected FILE writes such rows to a file, with their reasons, and continues"
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 
@@ -184,7 +184,7 @@ def words_of(given: list[str] | None) -> frozenset[str]:
     return frozenset(word.strip() for each in given or () for word in each.split(",") if word.strip())
 
 
-class CommandFailure(Exception):  # noqa: N818  (how a command ends)
+class CommandFailure(Exception):  # noqa: N818  (it ends a command)
     """Ends a command with exit code 1; the message contains advice."""
 
 
@@ -205,7 +205,7 @@ def print_json_line(value: object) -> None:
 
 
 def json_line(value: object) -> str:
-    """Return a JSON document as a line."""
+    """Return a JSON document as one line."""
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
@@ -228,7 +228,7 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[[int,
 
 @contextmanager
 def on_signals(handler: Callable[[int], object], *names: str) -> Iterator[None]:
-    """Call a function with the number of each of these signals that comes during the block; Windows lacks some."""
+    """Call a function with the number of each of these signals received during the block; Windows lacks some."""
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     before = {number: signal.signal(number, lambda got, _: handler(got)) for number in numbers}
     try:
@@ -239,7 +239,7 @@ def on_signals(handler: Callable[[int], object], *names: str) -> Iterator[None]:
 
 
 def duration_s(flag: str, text: str) -> float:
-    """Return the seconds of a time such as ``30d``, the value of an option.
+    """Return the seconds of a duration such as ``30d``, the value of an option.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def default_labeller() -> str:
 
 
 def name_at(client: Client, given: str | None) -> str:
-    """Return the name under which something is said: the one given, that of the token, or the user's."""
+    """Return the name under which a labeller acts: the given one, else the token's, else the user's."""
     if given:
         return given
     caller = client.caller()
@@ -275,18 +275,18 @@ def utc_text(at: datetime) -> str:
 
 
 def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
-    """Print which names of the rows the model had never seen."""
+    """Print the names in the rows that the model had never seen."""
     for each in unseen:
         err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
 
 
 def warn_of_certificate(cert: str, key: str) -> None:
-    """Print a warning if the certificate in these files has expired or soon does, as a server logs it."""
+    """Print a warning, as a server logs it, if the certificate in these files has expired or will soon."""
     from quercus.server.gate.certificate_dates import certificate_end, expiry_warning  # noqa: PLC0415
 
     try:
         text = expiry_warning(cert, certificate_end(cert, key)) if cert else ""
-    except (OSError, ValueError):  # serving reports files that do not fit
+    except (OSError, ValueError):  # starting to serve reports invalid files
         return
     if text:
         err.print(
@@ -296,7 +296,7 @@ def warn_of_certificate(cert: str, key: str) -> None:
 
 @contextmanager
 def needs_extra(command: str, extra: str = "server") -> Iterator[None]:
-    """Wrap imports of an extra's parts: if they are missing, the error says how to install them."""
+    """Wrap imports that need an extra: if packages are missing, the error says how to install them."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -318,7 +318,7 @@ def parse_time(text: str | None, flag: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):  # a zone can lead out of all years
+    except (ValueError, OverflowError):  # a time zone can move the year out of range
         raise typer.BadParameter(
             f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
         ) from None

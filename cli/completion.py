@@ -1,6 +1,6 @@
-"""Completion with the tab key: models and labellers as the server names them, strategies and learners as declared.
+"""Tab completion: models and labellers from the server, learners and strategies from their declarations.
 
-Calls to the server have a short deadline. If no server answers, nothing is offered: completion prints no errors.
+Calls to the server have a short deadline. If no server answers, nothing is offered and no error is printed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
 MAX_COMPLETIONS: Final = 200
-"""Most names that are offered at once."""
+"""Maximum number of names that are offered at once."""
 ROOM: Final = 10
-"""Columns that are left free beside a description, for what a shell's quoting adds."""
+"""Columns left free beside a description, since the shell's quoting adds characters."""
 
 
 def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:
@@ -85,9 +85,9 @@ def _settings(prefix: str, declared: Declaration) -> Iterator[tuple[str, str]]:
 
 
 def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the words that begin like the typed text, each with a description that fits in a line.
+    """Return the words that begin like the typed text, each with a description that fits on one line.
 
-    Typer breaks longer ones at the width of the terminal, and shells take the second line for a word.
+    Typer wraps longer ones at the width of the terminal, and shells take the second line for another word.
     """
     width = Console().width - ROOM
     return [

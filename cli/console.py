@@ -13,7 +13,7 @@ from quercus.specification.hosts import is_loopback
 
 
 def console_options() -> dict[str, Any]:
-    """Return the option of each parameter of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
+    """Return an option for each parameter of the console, with the environment variable QUERCUS_CONSOLE_NAME."""
     options: dict[str, Any] = {}
     for name, parameter in PARAMETERS.items():
         more = {"metavar": "FILE"} if name in ("tls_cert", "tls_key", "sign_on_users") else {}
@@ -61,7 +61,7 @@ def console(
             "--sign-on-proxy",
             metavar="ADDRESS",
             envvar="QUERCUS_CONSOLE_SIGN_ON_PROXY",
-            help="Address from which the sign-on proxy connects; repeatable. From any other the header does not count.",
+            help="Address from which the sign-on proxy connects; repeatable. Elsewhere the header is ignored.",
         ),
     ] = None,
 ) -> None:
@@ -93,7 +93,7 @@ def console(
     listening = listen(config)
     if config.access == "open" and not config.on_loopback:
         err.print(
-            "warning: anybody who reaches this console may label, if the server asks for no token",
+            "warning: anybody who can reach this console may label, if the server requires no token",
             style="yellow",
         )
     if any(is_loopback(each) for each in config.sign_on_proxies):

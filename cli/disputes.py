@@ -48,7 +48,7 @@ def disputes(
         bool,
         typer.Option(
             "--agreement",
-            help="Show how far the labellers agree: by pair, beyond chance, and each against what holds.",
+            help="Show how far the labellers agree: by pair, beyond chance, and each against the accepted label.",
         ),
     ] = False,
     settle: Annotated[
@@ -60,7 +60,7 @@ def disputes(
     undo: Annotated[
         str | None,
         typer.Option(
-            "--undo", metavar="ROW", help="Take back what was decided about a row: the labels hold again."
+            "--undo", metavar="ROW", help="Take back the decision about a row: the labels count again."
         ),
     ] = None,
     comment: CommentOption = "",
@@ -131,7 +131,7 @@ def _decide(
     if settle is None:
         row = undo or ""
         done = client.undo_adjudication(model, row, labeller=who, comment=comment)
-        text, key = f"{row}: taken back; the labels of its labellers hold again", "undone"
+        text, key = f"{row}: taken back; its labels count again", "undone"
     else:
         row = settle[0]
         try:

@@ -1,4 +1,4 @@
-"""``quercus doctor``: check whether this machine can run a server, and fits the one it uses; show how to fix faults."""
+"""``quercus doctor``: check whether this machine can run a server, and has the version of the server that it uses."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ State = Literal["ok", "note", "warning", "fault"]
 LEAST_PYTHON: Final = (3, 11)
 LOW_DISK: Final = 1e9
 FULL_DISK: Final = 6e6
-"""Least free bytes with which a server can write."""
+"""Minimum of free bytes with which a server can write."""
 CERTIFICATE_WARNING_DAYS: Final = 30
 LEAST_FILES: Final = 4096
-"""Least number of open files; each connection is one."""
+"""Minimum for the limit of open files; each connection is one."""
 ANSWER_S: Final = 5.0
-"""Longest wait for the server's word on its version."""
+"""Maximum wait, in seconds, for the server to report its version."""
 STA_UNSYNC: Final = 0x40
 """Status bit of an unsynchronised kernel clock, see ``adjtimex(2)``."""
 
@@ -56,8 +56,8 @@ class CheckFinding:
     Attributes
     ----------
     name : name of the check.
-    state : ``ok``, ``note`` (worth knowing), ``warning`` (a server runs) or ``fault`` (it does not, or not well).
-    found : in words.
+    state : ``ok``, ``note`` (worth knowing), ``warning`` (a server can run) or ``fault`` (it cannot, or not well).
+    found : the finding in words.
     fix : instructions; empty if all is well.
     """
 
@@ -68,7 +68,7 @@ class CheckFinding:
 
 
 def check_python() -> CheckFinding:
-    """Check the version of Python, and report that of its SQLite."""
+    """Check the version of Python, and report that of SQLite."""
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if sys.version_info < LEAST_PYTHON:
         return CheckFinding("python", "fault", versions, "install Python 3.11 or newer, and Quercus with it")
@@ -76,7 +76,7 @@ def check_python() -> CheckFinding:
 
 
 def check_packages() -> CheckFinding:
-    """Check that everything that the extra ``server`` names is installed."""
+    """Check that the packages of the extra ``server`` are installed."""
     missing = []
     for line in importlib.metadata.requires(DISTRIBUTION) or ():
         name, _, marker = line.partition(";")
@@ -94,7 +94,7 @@ def check_packages() -> CheckFinding:
 
 
 def check_plugins() -> CheckFinding:
-    """List the plug-ins of other packages, and check that all that are installed can be imported."""
+    """List the plug-ins of other packages, and check that all installed plug-ins can be imported."""
     from quercus.specification import plugins  # noqa: PLC0415  (only this check needs them)
 
     of_others = []
@@ -109,11 +109,11 @@ def check_plugins() -> CheckFinding:
                 text = f"the {kind} {each.name} {error.reason}"
                 return CheckFinding("plug-ins", "fault", text, "uninstall the package, or repair it")
             of_others.append(f"{kind} {each.name} ({plugins.origin_of(each)})")
-    return CheckFinding("plug-ins", "ok", ", ".join(of_others) or "of no other package")
+    return CheckFinding("plug-ins", "ok", ", ".join(of_others) or "none from other packages")
 
 
 def check_server(address: str) -> CheckFinding:
-    """Ask the server that this machine's clients use for its version, and compare it with the version here.
+    """Compare the version of the server that clients on this machine use with the version installed here.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def check_server(address: str) -> CheckFinding:
         )
     except QuercusError as error:
         fix = "correct --server, or name the token or the certificates: quercus --token-file FILE doctor"
-        return CheckFinding("server", "warning", f"{address} does not say its version: {error}", fix)
+        return CheckFinding("server", "warning", f"{address} does not report its version: {error}", fix)
     return compare_versions(address, __version__, theirs)
 
 
@@ -173,7 +173,7 @@ def has_server() -> bool:
 
 
 def check_kernels() -> CheckFinding:
-    """Check that the compiled kernels are there, and belong to this Python and to these sources."""
+    """Check that the compiled kernels exist, and match this Python and these sources."""
     try:
         import quercus.kernels  # noqa: PLC0415  (the kernels)
     except ImportError as error:
@@ -182,7 +182,7 @@ def check_kernels() -> CheckFinding:
 
 
 def check_store(config: Config) -> CheckFinding:
-    """Check that the store can be read and written; check its schema, and its file quickly for damage."""
+    """Check that the store can be read and written, check its schema, and make a quick check of the file for damage."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
     from quercus.storage.engine import Database  # noqa: PLC0415
     from quercus.storage.errors import StorageError  # noqa: PLC0415
@@ -229,7 +229,7 @@ def check_disk(config: Config) -> CheckFinding:
 
     dialect = dialect_for(config.store_url, 5.0)
     if not isinstance(dialect, SqliteDialect):
-        return CheckFinding("disk", "ok", "that of the database server; look there")
+        return CheckFinding("disk", "ok", "on the database server; check there")
     folder = dialect.room.folder
     if not folder.is_dir():
         return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
@@ -251,7 +251,7 @@ def check_port(config: Config, flags: str = "") -> CheckFinding:
     config
         The configuration of the server.
     flags
-        What the flags of the address begin with: `HTTP`, or nothing for gRPC.
+        Prefix of the flags of the address: `HTTP`, or empty for gRPC.
     """
     from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
     from quercus.server.wire.errors import BadStart  # noqa: PLC0415
@@ -265,7 +265,7 @@ def check_port(config: Config, flags: str = "") -> CheckFinding:
         check_address(host, port, flags)
     except BadStart as error:
         if "in use" in str(error) and _speaks_http2(config):
-            return CheckFinding(name, "ok", f"{address} is in use by a gRPC server; is it this one?")
+            return CheckFinding(name, "ok", f"{address} is in use by a gRPC server, perhaps this one")
         fix = f"choose another --{flags}port or --{flags}host, or stop that program"
         return CheckFinding(name, "fault", str(error), fix)
     return CheckFinding(name, "ok", f"{address} is free")
@@ -285,7 +285,7 @@ def _speaks_http2(config: Config) -> bool:
 
 
 def check_workers(config: Config) -> CheckFinding:
-    """Check that there are cores for all workers, and that the system lets them share a port."""
+    """Check that there is a core for each worker, and that the system lets workers share a port."""
     from quercus.server.machine import SHARES_PORTS, usable_cores  # noqa: PLC0415  (the server extra)
 
     cores = usable_cores()
@@ -294,7 +294,7 @@ def check_workers(config: Config) -> CheckFinding:
         text = f"{config.workers}, and {sys.platform} does not divide connections among processes"
         return CheckFinding("workers", "fault", text, "leave workers at 1, or run the server on Linux")
     if config.workers > cores:
-        return CheckFinding("workers", "warning", text, f"no more workers than cores: --workers {cores}")
+        return CheckFinding("workers", "warning", text, f"run at most one worker per core: --workers {cores}")
     return CheckFinding("workers", "ok", text)
 
 
@@ -319,12 +319,12 @@ def check_certificate(config: Config) -> CheckFinding:
 
 
 def check_clock() -> CheckFinding:
-    """Check that a time service keeps the system's clock. Displayed times and tokens depend on it; leases do not."""
+    """Check that a time service keeps the clock right. Displayed times and tokens depend on it; leases do not."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     state = _kernel_clock()
     if state is not None and state & STA_UNSYNC:
         fix = "run a time service, such as systemd-timesyncd or chrony"
-        return CheckFinding("clock", "warning", f"{now}; no time service keeps it", fix)
+        return CheckFinding("clock", "warning", f"{now}; not kept by a time service", fix)
     return CheckFinding("clock", "ok", now if state is None else f"{now}, kept by a time service")
 
 
@@ -343,7 +343,7 @@ def _kernel_clock() -> int | None:
 
 
 def check_files() -> CheckFinding:
-    """Check the number of files, and so of connections, that the server may have open."""
+    """Check the limit of open files, and so of connections."""
     import resource  # noqa: PLC0415  (not on every system)
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -358,7 +358,7 @@ def all_findings(load: Callable[[], Config], server: str) -> Iterator[CheckFindi
 
     Parameters
     ----------
-    load : reads the configuration; an error of it is a finding.
+    load : reads the configuration; its error is a finding.
     server : address of the server that this machine's clients use.
     """
     yield check_python()

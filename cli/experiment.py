@@ -127,17 +127,17 @@ def labels(
     ] = False,
     options: dict[str, Any],
 ) -> None:
-    """Measure accuracy against the quality of the labels: the figures of the papers.
+    """Measure accuracy against the quality of the labels, as in the figures of the papers.
 
-    The labels of the training rows are corrupted, level by level. V: probability of a vacuous label; I: probability
-    of a set of classes, and of each other class in it; N: probability of a random class; U: probability that another
-    class gets a plausibility, and the largest plausibility. The test rows keep their classes. All methods see the
-    same labels. By default these are the default forest (active-forest), the published trees, baselines, and learners
-    that ask (see quercus experiment list).
+    The labels of the training rows are corrupted at each level. V: probability of a vacuous label; I: probability of a
+    set of classes, and of each other class being in it; N: probability of a random class; U: probability that another
+    class gets a plausibility, and the largest such plausibility. The test rows keep their classes. All methods see the
+    same labels. The default methods are the default forest (active-forest), the published trees, baselines, and
+    learners that ask queries (see quercus experiment list).
 
-    The folder gets results.csv with one line per fold. An interrupted run continues where it stopped, and more
-    repeats, sets, levels or methods are added to those in the file. The figures are drawn from the file alone. For
-    the belief-entropy paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
+    The folder gets results.csv with one line per fold. An interrupted run continues where it stopped, and further
+    repeats, sets, levels or methods are added to the file. The figures are drawn from the file. For the belief-entropy
+    paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
 
     Try:
 
@@ -222,8 +222,8 @@ def queries(
     those of the default forest (margin, memory-disagreement), random queries of both, and strategies of
     scikit-activeml.
 
-    By default all methods see numbers in four bins, as in the papers. With --bins 0 they see what the service sees:
-    the forest and scikit-learn see the numbers themselves, and the published trees cut them into four bins.
+    By default all methods see numbers in four bins, as in the papers. With --bins 0 they get the numbers themselves, as
+    in the service; the published trees still cut them into four bins.
 
     Try:
 
@@ -360,8 +360,8 @@ def table(
 def list_names(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the names that --methods and --sets take.
 
-    Learners are for labels, learners and restaurant, strategies for queries. A learner whose name begins with ask-
-    spends one answer for every four training rows by the strategy that follows; the others see given labels alone.
+    Learners are for labels, learners and restaurant, strategies for queries. A learner named ask-STRATEGY spends one
+    answer for every four training rows by that strategy; the others see only the given labels.
 
     Try:
 
@@ -391,7 +391,7 @@ def list_names(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @contextmanager
 def failing_in_words() -> Iterator[None]:
-    """End the work of a command with a message if its input is wrong."""
+    """End the command with a message if its input is wrong."""
     with needs_extra("experiment", "experiment"):
         from quercus.estimators.executors import ExecutorError  # noqa: PLC0415  (the server extra)
     try:
@@ -404,12 +404,12 @@ def failing_in_words() -> Iterator[None]:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names of a list with commas, each once."""
+    """Return the distinct names in a comma-separated list."""
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def grid_fields(options: dict[str, Any], known: Any, default: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a protocol on data sets that the options of its command give.
+    """Return the fields of a protocol that its command's options set.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def grid_fields(options: dict[str, Any], known: Any, default: Sequence[str]) -> 
 
 
 def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tuple[str, ...]:
-    """Return the methods wanted; those that need a missing package are left out with a warning."""
+    """Return the selected methods; those that need a missing package are skipped with a warning."""
     wanted = list(known) if text == "all" else list(default) if text is None else names_of(text)
     for name in wanted:
         if name not in known:
@@ -442,7 +442,7 @@ def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tupl
     if absent:
         missing = sorted({known[name].needs for name in absent})
         fix = install_command("experiment")
-        err.print(f"left out: {', '.join(absent)}, which need {', '.join(missing)}; {fix}", style="yellow")
+        err.print(f"skipped: {', '.join(absent)}, which need {', '.join(missing)}; {fix}", style="yellow")
     there = tuple(name for name in wanted if name not in absent)
     if not there:
         fail("no method is left to run")
@@ -450,7 +450,7 @@ def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tupl
 
 
 def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...]:
-    """Return the numbers of ``FROM:TO:STEP``, both ends among them, or of a list."""
+    """Return the numbers of ``FROM:TO:STEP``, both ends included, or of a comma-separated list."""
     try:
         if ":" in text:
             start, end, step = (float(part) for part in text.split(":"))
@@ -468,7 +468,7 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
 
 
 def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:
-    """Run the missing cells of a grid, with progress, and draw it."""
+    """Run the missing cells of a grid, with a progress bar, and draw its figures."""
     from quercus.estimators.executors import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
     from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
     from quercus.experiments.running import run_cells  # noqa: PLC0415
@@ -494,11 +494,11 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
                 refusals = run_cells(grid, missing, results, executor, lambda _cell: progress.advance(task))
         except KeyboardInterrupt:
             progress.stop()
-            err.print(f"stopped; {results.path} holds what was done, the same command continues")
+            err.print(f"stopped; {results.path} has the results so far, and the same command continues")
             raise
     reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
     for (data, method), reason in reasons.items():
-        err.print(f"left out: {method} on {data}: {reason}", style="yellow")
+        err.print(f"skipped: {method} on {data}: {reason}", style="yellow")
     draw_figures(folder)
     if table:
         rows = list(results.rows.values())
@@ -513,11 +513,11 @@ def draw_figures(folder: Path) -> None:
 
     rows = list(read_rows(folder / RESULTS))
     if not rows:
-        fail(f"{folder / RESULTS} holds no measurement")
+        fail(f"{folder / RESULTS} has no measurements")
     for path in draw_all(rows, folder):
         out.print(f"drew {path}", soft_wrap=True)
 
 
 def _interrupt(_: int) -> NoReturn:
-    """End the work as Ctrl-C does, so that it cleans up."""
+    """End as with Ctrl-C, so that the work is cleaned up."""
     raise KeyboardInterrupt

@@ -1,6 +1,6 @@
 """Exit codes of commands, and their errors in words or, with ``--json``, as one line of JSON.
 
-The line goes to standard error, so that standard output contains only results. Its keys never change their meaning;
+The line goes to standard error, so that standard output contains only results. The meaning of its keys never changes;
 `error_json` lists them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 EXIT_CODES: Final = {
     0: "The command succeeded.",
@@ -33,8 +33,15 @@ def wants_json(arguments: list[str]) -> bool:
     return "--json" in options or "--format=jsonl" in options or ("--format", "jsonl") in pairs
 
 
+def end_interrupted() -> NoReturn:
+    """End the program because of Ctrl-C."""
+    if wants_json(sys.argv[1:]):
+        print(error_json("Interrupted", "Ctrl-C ended the command", 130), file=sys.stderr)
+    sys.exit(130)
+
+
 def message_of(error: Exception) -> str:
-    """Return the message of an error, without the paths of fields in messages of the protocol.
+    """Return the message of an error, without the protocol's field paths.
 
     Examples
     --------
@@ -58,7 +65,7 @@ def hints_of(error: Exception) -> list[str]:
             "start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER"
         )
     if isinstance(error, NotFound) and error.message.startswith("model "):
-        hints.append("those there are: quercus models list")
+        hints.append("list them with: quercus models list")
     return hints
 
 

@@ -1,4 +1,4 @@
-"""``quercus gold``: rows of known class, mixed among the queries to see which labellers answer right."""
+"""``quercus gold``: rows of known class, mixed with the queries to check the labellers."""
 
 from __future__ import annotations
 
@@ -53,11 +53,13 @@ def gold(
     ] = None,
     mark: Annotated[
         tuple[str, str] | None,
-        typer.Option("--mark", metavar="ROW LABEL", help="Make a row a gold question; for more, name FILE."),
+        typer.Option(
+            "--mark", metavar="ROW LABEL", help="Make a row a gold question; for several, give FILE."
+        ),
     ] = None,
     unmark: Annotated[
         list[str] | None,
-        typer.Option("--unmark", metavar="ROW", help="The row is no longer a gold question; repeatable."),
+        typer.Option("--unmark", metavar="ROW", help="Make a row an ordinary one again; repeatable."),
     ] = None,
     comment: CommentOption = "",
     name: ByOption = None,
@@ -68,9 +70,9 @@ def gold(
 ) -> None:
     """Mark rows whose class you know, and show how they were answered.
 
-    A gold question looks like any other query. Each labeller gets it at most once, at the share that quercus policy
-    --gold-share sets (default: none). The row has your label. Answers to it tell how reliable labellers are; no tree
-    learns from them. How often each answered right: quercus labellers.
+    A gold question looks like any other query. Each labeller gets it at most once; quercus policy --gold-share sets the
+    share of gold questions (default: none). Your label is the row's label. The answers show how reliable the labellers
+    are; no tree learns from them. quercus labellers shows how often each was right.
 
     Try:
 
@@ -83,7 +85,7 @@ def gold(
     if sum(bool(each) for each in (file, mark, unmark)) > 1:
         raise typer.BadParameter("FILE, --mark and --unmark are mutually exclusive")
     if (item or answer_column) and file is None:
-        raise typer.BadParameter("--item and --answer-column name columns of FILE: give that too")
+        raise typer.BadParameter("--item and --answer-column name columns of FILE: give FILE as well")
     with Client(server) as client:
         if not (file or mark or unmark):
             _show(client, model, as_json=as_json)
@@ -128,5 +130,5 @@ def _mark_of(row: str, text: str, classes: Any) -> dict[str, LabelLike]:
 
 
 def _report(done: GoldReport, how: str, *, as_json: bool) -> None:
-    known = f" ({done.known:,} were marked so already)" if done.known else ""
+    known = f" ({done.known:,} were marked already)" if done.known else ""
     report(as_json, asdict(done), f"{how}: {counted(done.stored, 'gold question')}{known}")

@@ -1,4 +1,4 @@
-"""``quercus induce``: a model of a file, grown without a server."""
+"""``quercus induce``: grow a model from a file, without a server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # the server extra
 
 
 LEARNER = "abc45"
-"""The learner where none is named: its tree is the one that people read, beside a forest too."""
+"""The default learner: its tree is easy to read, and is also the one beside a forest."""
 
 
 @with_model_options(by="default", learner=LEARNER)
@@ -76,14 +76,12 @@ def induce(
 ) -> None:
     """Grow the trees of any learner from files, without a server.
 
-    The result is what a model with the same options serves of the same rows, labels and answers, and the options are
-    those of quercus models create. Only the default learner is another: abc45, whose tree also stands beside the
-    forest of active-forest. If the true classes of rows are known too, the accuracy of their predictions is printed.
-
-    Columns that cannot help, such as ids, are left out, and remarks name what looks wrong in the file: see quercus
-    inspect.
-    Nominal values are sorted (ARFF: in declared order); the classes are in the order of the label file's header, else
-    sorted. For the trees of the papers: --split-significance 0.
+    The options are those of quercus models create, and the result is what a server would serve for the same rows,
+    labels and answers. Only the default learner differs: abc45, which also grows the tree beside active-forest. If true
+    classes are known, the accuracy of the predictions is printed. Columns that cannot help, such as ids, are left out,
+    and remarks say what looks wrong in the file: see quercus inspect. Nominal values are sorted (ARFF: in declared
+    order); the classes are in the order of the label file's header, else sorted. For the trees of the papers:
+    --split-significance 0.
 
     Try:
 
@@ -119,7 +117,7 @@ def induce(
         reason = "holds no labels: name the class column with --class, or give --label-file FILE"
         raise FileError(data.path, reason)
     if (data.weights != 1).any():
-        fail(f"{data.path} gives weights to its rows; this command counts every row once")
+        fail(f"{data.path} gives weights to its rows; but this command counts every row once")
     labels, truth = data.labels, data.truth
     if truth_file is not None:
         given = open_table(truth_file, delimiter=delimiter, missing=words)
@@ -172,7 +170,7 @@ def _failing_in_words(prefix: str = "") -> Iterator[None]:
 def _count_right(
     model: OfflineModel, cells: UncertainValues, labels: Sequence[FileLabel], truth: Sequence[FileLabel]
 ) -> dict[str, int]:
-    """Return how many rows whose true class is given are predicted right: of all, and of those without a label."""
+    """Count correct predictions: of all rows with a true class, and of those among them without a label."""
     rows = [row for row, klass in enumerate(truth) if isinstance(klass, str)]
     said = model.predicted_classes(cells)
     right = {row for row in rows if said[row] == truth[row]}
@@ -187,7 +185,7 @@ def _count_right(
 
 def _accuracy_text(rows: int, right: int, unlabelled_rows: int, unlabelled_right: int) -> str:
     if not rows:
-        return "accuracy unknown: no row has one true class"
+        return "accuracy unknown: no row has a single true class"
     text = f"accuracy {right / rows:.4f} ({right:,} of {rows:,})"
     if unlabelled_rows:
         share = f"{unlabelled_right / unlabelled_rows:.4f} ({unlabelled_right:,} of {unlabelled_rows:,})"

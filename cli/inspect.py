@@ -1,4 +1,4 @@
-"""``quercus inspect``: what a model would make of the columns of a file, and what looks wrong in it."""
+"""``quercus inspect``: show how a model would use the columns of a file, and what looks wrong in it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ COLUMN_OPTIONS = {
         typer.Option(
             "--nominal",
             metavar="COLUMN",
-            help="Treat this column as names, whatever it looks like; repeatable.",
+            help="Treat this column as names, even if it looks numeric; repeatable.",
         ),
     ],
     "numeric": Annotated[
@@ -94,16 +94,15 @@ def inspect(
     missing: MissingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a model would make of a file: the role of each column, and what looks wrong.
+    """Show how a model would use a file: the role of each column, and what looks wrong.
 
-    Each remark names a column, a line with an example, and the flag that changes it. The flags are those of quercus
-    models create and quercus induce, which judge a file in the same way: what is refused here is refused there, and
-    what is left out is not learned from. No server is needed. The exit code is 1 if something is refused.
+    Each remark names a column, a line with an example, and the flag that changes it. quercus models create and quercus
+    induce have the same flags and use the same rules: they refuse what is refused here, and leave out the same columns.
+    No server is needed. The exit code is 1 if something is refused.
 
-    Remarks are about columns that tell rows apart (ids, row numbers, free text), dates, single cells that are no
-    numbers, cells such as sun|rain that leave a choice, numbers with a decimal comma or a unit, values that differ only
-    in case, columns that are constant, nearly empty or there twice, columns of classes, and a header that looks like
-    data.
+    Remarks are about columns that tell rows apart (ids, row numbers, free text), dates, single cells that are not
+    numbers, ambiguous cells such as sun|rain, numbers with a decimal comma or a unit, values that differ only in case,
+    columns that are constant, nearly empty or duplicated, columns of classes, and a header that looks like data.
 
     Try:
 
@@ -135,14 +134,14 @@ def inspect(
 def class_choice(
     table: FileTable, class_name: str | None, classes: str | None
 ) -> tuple[tuple[str, ...], str | None]:
-    """Return what --class and --classes say: the classes, none if not given, and the column that holds them, if any."""
+    """Return the classes that --classes gives (empty if none), and the class column, if any."""
     frame = () if classes is None else typed_classes(classes)
     return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
 @contextmanager
 def telling_rows(table: FileTable) -> Iterator[FileTable]:
-    """Yield a table that says on standard error how many of its rows are read."""
+    """Yield a table that shows on standard error how many of its rows have been read."""
     with progress_bar(f"reading {table.path.name}") as show_progress:
 
         def telling() -> Iterator[FileRecord]:
@@ -175,7 +174,7 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
 
 
 def _distinct(column: InspectedColumn) -> int:
-    """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
+    """Return the number of distinct values; among names, ``True`` and ``true`` may count as one."""
     return len(column.seen.values if column.role == "number" else names_of(column.seen.values))
 
 
@@ -200,7 +199,7 @@ def _schema_json(schema: FileSchema) -> dict[str, Any]:
 
 
 def print_remarks(remarks: Iterable[Remark], console: PlainConsole) -> None:
-    """Print remarks, a line for each: first what is refused, then what is left out."""
+    """Print a line for each remark: first what is refused, then what is left out."""
     for each in sorted(remarks, key=lambda each: _ORDER.index(each.outcome)):
         word, style = _SHOWN[each.outcome]
         console.print(Text.assemble((f"{word}:", style), f" {each}"), soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,20 +33,19 @@ from quercus.cli.completion import complete_labeller, complete_model
 from quercus.cli.label_person import SENT_POLL_S, Answer, EditEarlier, Reply, TerminalLabeller
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
-from quercus.client.errors import FailedPrecondition, InvalidArgument, QuercusError
+from quercus.client.errors import FailedPrecondition, InvalidArgument
 from quercus.client.filters import ANY, Filter
 from quercus.client.results import Query
 from quercus.client.shown import shown_text
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
-from quercus.view.models import state_text, why_it_stopped
 from quercus.view.queries import idle_text
 
 REASON_AFTER_S = 1.0
-"""Seconds of waiting after which the reason is shown."""
+"""After waiting for this many seconds, the reason is shown."""
 SEND_REST_S = 5.0
-"""Seconds in which earlier answers can reach the server after a failure."""
+"""Seconds that earlier answers have to reach the server after a failure."""
 _FLAGS = {"filter.values": "--where", "filter.classes": "--classes-known", "filter.tags": "--tag"}
 
 
@@ -149,8 +148,8 @@ def label(
     """Answer the queries of a model: at the terminal with single keys, or from a file.
 
     Each query shows the row, the belief about its class, and the reason of the query. An answer may be a class,
-    a set of classes or plausibilities. While you hold a row, no other labeller gets it. k leaves it to others, p brings
-    it back later, r marks it as impossible to tell, and b goes back to your last answer.
+    a set of classes or plausibilities. While you hold a row, no other labeller gets it. k leaves it to others, p
+    postpones it, r marks it as impossible to tell, and b goes back to your last answer.
 
     Try:
 
@@ -173,7 +172,7 @@ def label(
     only = Filter(known, values, tag or [])
     console = err if as_json else out  # messages beside the JSON are for people
     with Client(server) as client:
-        own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
+        own = "" if client.has_token else default_labeller()  # the server knows the name of a token
         name = own if labeller is None else labeller
         tally = Tally(labeller=name)
         session = LabellingSession(client, model, reliability, limit, comment, console, tally, err.print)
@@ -181,13 +180,13 @@ def label(
             if truth_file is None:
                 if not (sys.stdin.isatty() and sys.stdout.isatty()):
                     raise typer.BadParameter(
-                        "a person answers at a terminal and there is none: give --truth FILE"
+                        "there is no terminal for a person to answer at: give --truth FILE"
                     )
                 held = HeldQueries(client, model, name, lease_s=lease_s, only=only)
                 session.label_by_hand(TerminalQueue(client, held, idle_s))
             else:
                 if model == ANY:
-                    raise typer.BadParameter("--truth has the rows of one model: name it")
+                    raise typer.BadParameter("--truth has the rows of a single model: name the model")
                 classes = client.get_model(model).specification.classes
                 answers = read_truth(
                     truth_file, class_name, classes, id_column=id_column, delimiter=delimiter,
@@ -207,7 +206,7 @@ def label(
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
             raise typer.Exit(130) from None
-        finally:  # also before an error is shown: answers must be sent
+        finally:  # even before an error is shown, answers must be sent
             if any(tally.counts.values()) or sys.exc_info()[0] in {None, typer.Exit}:
                 if as_json:
                     print_json(asdict(tally))
@@ -218,13 +217,13 @@ def label(
 def _answer_of(
     path: Path, answers: dict[str, str | None], query: Query, *, delay_s: float, skip_unknown: bool
 ) -> Answer:
-    """Return the answer to a query in a file."""
+    """Return a file's answer to a query."""
     if query.instance not in answers:
         if skip_unknown:
             return Reply.SKIP
         fail(
             f"{path} has no answer for instance {query.instance!r} ({len(answers):,} ids, "
-            f"{next(iter(answers), 'none')!r} the first); are its ids in a column (--id-column) or prefixed?"
+            f"{next(iter(answers), 'none')!r} the first); see --id-column and --id-prefix"
         )
     if delay_s:
         time.sleep(delay_s)
@@ -248,32 +247,32 @@ class Tally:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers, by their names."""
+        """The counts by name."""
         return {name: count for name, count in asdict(self).items() if name != "labeller"}
 
     @property
     def text(self) -> str:
-        """The numbers in words, without those that are 0."""
+        """The counts in words, without zeros."""
         shown = {name: count for name, count in self.counts.items() if count or name == "answered"}
         return ", ".join(f"{count} {name}" for name, count in shown.items())
 
 
 @dataclass
 class LabellingSession:
-    """The session of a labeller, a person at a terminal or a file: it sends and counts answers.
+    """A session that sends and counts the answers of a labeller: a person at a terminal, or a file.
 
     Attributes
     ----------
     client, model
-        The model that asks.
+        The client, and the model with the queries.
     reliability, comment
         Of all answers.
     limit
         Number of answers after which the session ends; None: no limit.
     console
-        Where its end is reported.
+        Console on which the end is reported.
     tally
-        What was done so far.
+        Counts so far.
     print_note
         Prints a text with ``style``, a style of Rich.
     """
@@ -290,7 +289,7 @@ class LabellingSession:
     def answer_from_file(
         self, queries: Generator[Query, None, None], answer: Callable[[Query], Answer]
     ) -> None:
-        """Answer queries one after another, each after the tree has taken in the previous answer."""
+        """Answer queries one after another, each after the tree has learned from the previous answer."""
         with closing(queries):
             for query in queries:
                 self.tally.labeller = query.labeller
@@ -325,7 +324,7 @@ class LabellingSession:
             self._report_end()
 
     def _ask_person(self, queue: TerminalQueue, person: TerminalLabeller) -> bool:
-        """Ask until there is nothing to ask; return whether the person left before."""
+        """Ask until there is nothing to ask; return whether the person left earlier."""
         while (query := self._next_query(queue, person)) is not None:
             self.tally.labeller = query.labeller
             answer = person.ask_query(query)
@@ -354,7 +353,7 @@ class LabellingSession:
         return self.limit is not None and self.tally.answered >= self.limit
 
     def _next_query(self, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
-        """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
+        """Return the next query; while waiting, show the reason. ``None``: no more will come."""
         since, is_explained = time.monotonic(), False
         while (query := person.wait_for_query(SENT_POLL_S)) is None and not queue.is_over:
             if is_explained or time.monotonic() - since <= REASON_AFTER_S:
@@ -362,19 +361,16 @@ class LabellingSession:
             is_explained, why = True, ""
             if self.model != ANY:
                 why = idle_text(queue.idle_reason, self.model)
-                with suppress(QuercusError):
-                    model = self.client.get_model(self.model)
-                    why = state_text(model) if why_it_stopped(model) else why
             text = f"waiting for a query of {self.model} ... (Ctrl-C stops)"
             self.print_note(f"{text}\n{why}" if why else text, style="dim")
         return query
 
     def _send_rest(self, queue: TerminalQueue, person: TerminalLabeller) -> None:
-        """Send the answers given before Ctrl-C; another Ctrl-C gives them up."""
+        """Send the answers given before Ctrl-C; another Ctrl-C discards them."""
         if queue.is_sent(1.0):
             return
         count = len(queue.unsent_answers)
-        self.console.print(f"{count} answers wait for the server; Ctrl-C gives them up", style="yellow")
+        self.console.print(f"{count} answers are not sent yet; Ctrl-C discards them", style="yellow")
         try:
             person.send_all()
         except KeyboardInterrupt:
@@ -390,19 +386,20 @@ class LabellingSession:
             return
         model = self.client.get_model(self.model)
         if model.queries_answered >= model.budget:
+            spent = f"the budget of {model.budget:,} answers is spent" if model.budget else "the budget is 0"
             hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
-            self.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
+            self.console.print(f"{spent}; {hint}", soft_wrap=True)
         else:
-            self.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
+            self.console.print("nothing more to ask")
 
     @contextmanager
     def _noting_refusals(self) -> Iterator[None]:
-        """Show why the server refuses an answer, and continue the session."""
+        """If the server refuses an answer, show the reason and continue the session."""
         try:
             yield
         except FailedPrecondition as error:
             self.tally.late += 1
-            self.print_note(f"not taken: {error}", style="yellow")
+            self.print_note(f"refused: {error}", style="yellow")
 
     def _send_answer(
         self, query: Query, answer: Answer, comment: str, *, took_s: float | None = None, shown: str = ""
@@ -428,13 +425,13 @@ class LabellingSession:
                     self.print_note(f"instance {query.instance}: {text}", style="yellow")
                 if report.wants_more and took_s is not None:
                     self.print_note(
-                        "others are asked about this row too; your labels are combined", style="dim"
+                        "other labellers are asked about this row too; the answers are combined", style="dim"
                     )
 
     def _amend_answer(self, edit: EditEarlier, comment: str) -> None:
         client, earlier = self.client, edit.earlier
         with self._noting_refusals():
-            if isinstance(edit.answer, Reply):  # nobody can tell
+            if isinstance(edit.answer, Reply):  # "impossible to tell" retracts the answer
                 if isinstance(earlier, Query):
                     client.undo(earlier, comment=comment)
                 else:

@@ -1,4 +1,4 @@
-"""A labeller who answers queries with single keys."""
+"""A person at a terminal who answers queries with single keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SENT_POLL_S = 0.2
 
 
 class Reply(Enum):
-    """An answer of a labeller in place of a label, and the word that confirms it."""
+    """A reply other than a label, with the word that confirms it."""
 
     CANNOT_TELL = "refused"
     SKIP = "skipped"
@@ -58,7 +58,7 @@ Answer = LabelLike | Reply
 
 @dataclass(frozen=True)
 class EditEarlier:
-    """Another answer in place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
+    """A replacement for an earlier answer; ``Reply.CANNOT_TELL`` retracts it."""
 
     earlier: Query | GivenAnswer
     model: str
@@ -71,12 +71,12 @@ _REPLIES = {
 
 
 class TerminalLabeller:
-    """Shows queries at a terminal and reads the answers; a context manager, in which keys do not echo.
+    """Shows queries at a terminal and reads the answers. A context manager, within which keys are not echoed.
 
     Parameters
     ----------
     client
-        The client, for the labeller's own answers and for neighbours.
+        The client, which fetches the labeller's own answers and neighbours.
     queue
         The source of queries, which also keeps answers that are not sent yet.
     console
@@ -95,7 +95,7 @@ class TerminalLabeller:
         self._stack = ExitStack()
         self._guess: tuple[int, float] | None = None
         self._grade = GRADES[0]
-        self._classes: tuple[str, ...] = ()  # classes of the present query; empty: there is none
+        self._classes: tuple[str, ...] = ()  # classes of the current query; empty if there is none
         # the last query that was answered or refused, and the reply
         self._last: tuple[Query, str] | None = None
         self._shown_at = self._readable_at = 0.0
@@ -132,7 +132,7 @@ class TerminalLabeller:
         self.show_notices()
 
     def show_notices(self) -> bool:
-        """Show the notices of the background threads; return whether there were any."""
+        """Show notices from the background threads; return whether there were any."""
         notices = self._queue.take_notices()
         for text, style in notices:
             self._console.print(text, style=style)
@@ -151,7 +151,7 @@ class TerminalLabeller:
         self._show_parts(query_screen(query, model, self._console.width, self._console.height))
 
     def _show_parts(self, parts: Sequence[RenderableType]) -> None:
-        """Show something to answer; keys typed before it appeared do not count."""
+        """Show something to answer; keys typed before it appeared are ignored."""
         self._console.print()
         print_parts(self._console, parts)
         self._keyboard.drop_typed()
@@ -183,17 +183,17 @@ class TerminalLabeller:
             self._console.print(line)
 
     def _handle_key(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
-        """Return the result of one key that is meant for the shown query; ``None``: ask again.
+        """Return the result of one key that is meant for the query shown; ``None``: ask again.
 
-        A key that comes too early delays those after it. Only the key that goes back may come at once: it is about
-        the previous query.
+        A key that comes too early postpones the time from which keys count. Only the key that goes back counts at
+        once: it is about the previous query.
         """
         keys = labelling_keys(classes)
         while True:
             key = self._keyboard.read_key()
             if key == END or keys.command_of(key) == "back" or time.monotonic() >= self._readable_at:
                 break
-            self._readable_at = time.monotonic() + UNSEEN_S  # held down, or meant for what was shown before
+            self._readable_at = time.monotonic() + UNSEEN_S  # held down, or meant for the previous screen
         command = "quit" if key == END else keys.command_of(key)
         if command is None:
             name = keys.class_of(key)
@@ -204,7 +204,7 @@ class TerminalLabeller:
                 self._echo_answer(name + sure)
                 return self._grade.label(name, classes)
             if key.isprintable():
-                self._print_warning(f"{key!r} means nothing here; {keys.commands['help'][0]} explains")
+                self._print_warning(f"{key!r} has no meaning here; {keys.commands['help'][0]} shows the keys")
             return None
         if command in _REPLIES:
             reply = _REPLIES[command]
@@ -231,11 +231,11 @@ class TerminalLabeller:
         return actions[command]()
 
     def _go_back(self) -> Answer | EditEarlier:
-        """Take the last answer back, or ask for another one; None: there is none, or it is unchanged."""
+        """Take back the last answer, or ask for a replacement; None: there is none, or it is unchanged."""
         waiting = self._queue.take_back()
         if waiting is not None:
             self._last, self._comment = None, waiting.comment
-            self._console.print(f"taken back, and never sent: {waiting.text}", style="cyan")
+            self._console.print(f"taken back before it was sent: {waiting.text}", style="cyan")
             return Reply.TAKEN_BACK
         if self._last is None:
             self._print_warning("there is no earlier answer in this session")
@@ -249,7 +249,7 @@ class TerminalLabeller:
         return EditEarlier(query, query.model, answer)
 
     def _change_grade(self) -> None:
-        """Make the next answer less sure, or after the least sure one sure again."""
+        """Lower the certainty of the next answer by one grade; after the lowest it is certain again."""
         self._grade = GRADES[(GRADES.index(self._grade) + 1) % len(GRADES)]
 
     def _show_all(self, asked: Query) -> None:
@@ -279,10 +279,10 @@ class TerminalLabeller:
         for each in parts:
             self._console.print(each)
         if not parts:
-            self._print_warning("whoever leads this model has written no guidelines yet")
+            self._print_warning("this model has no guidelines yet")
 
     def _change_own_answer(self, asked: Query) -> EditEarlier | None:
-        """List own answers and ask for a correction of one; None: nothing is changed."""
+        """List the labeller's own answers and ask for a correction of one; None: nothing is changed."""
         own = AnswerFilter(labellers=[asked.labeller], kinds=["answered", "corrected", "refused", "stated"])
         self.send_all()
         newest = self._client.answers(
@@ -310,7 +310,7 @@ class TerminalLabeller:
         if answer is None:
             return None
         if self._last is not None and self._last[0].instance == chosen.instance:
-            self._last = None  # its answer is another now
+            self._last = None  # it has been replaced
         return EditEarlier(chosen, asked.model, answer)
 
     def _ask_again(self, classes: tuple[str, ...], instance: str, previous: str) -> Answer:
@@ -351,7 +351,7 @@ class TerminalLabeller:
     def _type_plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
         if len(classes) > MOST_KEYS:
             first, second = (key for key, _ in labelling_keys(classes).class_keys()[:2])
-            how = f"The keys of some classes with their numbers (the others have 0); e.g. {first}=1 {second}=0.5"
+            how = f"Class keys with numbers (other classes have 0); e.g. {first}=1 {second}=0.5"
         else:
             example = " ".join(["1", "0.5", *["0"] * (len(classes) - 2)][: len(classes)])
             how = f"{len(classes)} numbers, for {', '.join(classes)}; e.g. {example}"
@@ -376,10 +376,10 @@ class TerminalLabeller:
 
 
 def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | str:
-    """Return the number of each class, or the fault in words.
+    """Return the number of each class, or an error message.
 
-    All are typed with blanks or commas between them, or some, each after the key or the name of its class; the others
-    have 0.
+    The line has either all numbers, separated by blanks or commas, or some of them as KEY=NUMBER or NAME=NUMBER; the
+    other classes have 0.
 
     Examples
     --------
@@ -391,15 +391,15 @@ def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | s
     '2 is not between 0 and 1'
     """
     keys = labelling_keys(classes)
-    words: dict[int, str] = {}  # by the place of the class
+    words: dict[int, str] = {}  # by the position of the class
     if "=" in line:
         for pair in line.split():
             key, _, word = pair.rpartition("=")
             name = key if key in classes else keys.class_of(key)
             if name is None:
-                return f"{pair!r} is not the key of a class with its number, as in {keys.classes[0][0]}=0.5"
+                return f"{pair!r} is not a class key with a number, as in {keys.classes[0][0]}=0.5"
             if classes.index(name) in words:
-                return f"{pair!r} is the second number of {name}"
+                return f"{pair!r} is a second number for {name}"
             words[classes.index(name)] = word
     else:
         words = dict(enumerate(line.replace(",", " ").split()))
@@ -415,5 +415,5 @@ def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | s
             return f"{word} is not between 0 and 1"
     if not any(numbers):
         refuse = keys.commands["refuse"][0]
-        return f"all are 0, but some class must be possible; press {refuse} (after Escape) if {CANNOT_TELL}"
+        return f"all are 0, but at least one class must be possible; press {refuse} (after Escape) if {CANNOT_TELL}"
     return numbers

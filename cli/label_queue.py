@@ -24,14 +24,14 @@ from quercus.specification.console import SEND_DELAY_S
 T = TypeVar("T")
 
 TAKE_S = 1.0
-"""Seconds that a call for the next query waits, which bounds the time that leaving takes."""
+"""Seconds that a call for the next query may wait; leaving takes no longer."""
 GROWN_S = 5.0
 JOIN_S = 2.0
 
 
 @dataclass(eq=False)
 class UnsentAnswer:
-    """An action of a person that the server does not have yet.
+    """An action of a person that has not reached the server yet.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class UnsentAnswer:
     send
         Function that sends the action to the server.
     query
-        The query that the action settles; ``None``: it corrects an earlier answer.
+        The query that the action ends; ``None``: it corrects an earlier answer.
     model
         The model whose budget the action spends; empty: none.
     comment
@@ -59,22 +59,22 @@ class UnsentAnswer:
 
 
 class TerminalQueue:
-    """The queries of one labeller, and the labeller's answers that the server does not have yet.
+    """The queries of one labeller, and the answers that have not reached the server yet.
 
     Two background threads: one sends the answers, in order, and retries while the server is unreachable; the other
-    leases the next query and exchanges it, while it is unseen, for the one that the newest tree asks. If no key is
+    leases the next query and, until it is shown, exchanges it for the one that the newest tree asks. If no key is
     pressed for longer than a lease, the next query is given back, and leased again after the next key.
 
     Parameters
     ----------
     client
-        Threads share it.
+        The client, which the threads share.
     queries
         The queries that the labeller holds; none at first.
     idle_s
         End after this time without a query; ``None``: when the budget is spent.
     delay_s
-        Seconds for which an answer waits before it is sent, unless another one follows.
+        Seconds before an answer is sent, unless another one follows earlier.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class TerminalQueue:
         self._notices: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._unsent_answers: list[UnsentAnswer] = []
         self._shown: Query | None = None
-        self._exchanged = ""  # the name of a query that is given back just now
+        self._exchanged = ""  # the name of the query that is being given back
         self._models: dict[str, Model] = {}
         self._failure: Exception | None = None
         self._failed: set[str] = set()  # threads
@@ -105,7 +105,7 @@ class TerminalQueue:
         ]
 
     def open(self) -> None:
-        """Begin to lease."""
+        """Start to lease queries."""
         self._client.on_outage(self._report_outage)
         self._heart.start()
         for thread in self._threads:
@@ -114,11 +114,11 @@ class TerminalQueue:
     # For the labeller's thread
 
     def print_note(self, text: str, style: str = "dim") -> None:
-        """Leave a notice, which is shown when the person's terminal is free."""
+        """Queue a notice, which is shown when the terminal is free."""
         self._notices.put((text, style))
 
     def interrupt(self) -> None:
-        """End at the labeller's next wait, so that an answer given now is kept; a second call ends at once."""
+        """End when the labeller next waits, so that an answer given now is kept; a second call ends at once."""
         if self._is_interrupted:
             raise KeyboardInterrupt
         self._is_interrupted = True
@@ -142,12 +142,12 @@ class TerminalQueue:
 
     @property
     def unsent_answers(self) -> list[UnsentAnswer]:
-        """The actions that the server does not have yet, in order."""
+        """The actions that have not reached the server yet, in order."""
         with self._changed:
             return list(self._unsent_answers)
 
     def counted_model(self, name: str) -> Model:
-        """Return a model whose count of answers includes the unsent ones."""
+        """Return a model, with the unsent answers included in its count of answers."""
         if name not in self._models:
             self._models[name] = self._client.get_model(name)
         with self._changed:
@@ -176,7 +176,7 @@ class TerminalQueue:
         return self._queries.idle
 
     def note_key_press(self, pressed_at: float) -> None:
-        """Note when (monotonic) the person last pressed a key."""
+        """Record the time (monotonic) of the person's last key press."""
         with self._changed:
             was_away, self._pressed_at = self._is_abandoned, max(self._pressed_at, pressed_at)
             if was_away and not self._is_abandoned:
@@ -188,7 +188,7 @@ class TerminalQueue:
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
     def submit_answer(self, answer: UnsentAnswer) -> None:
-        """Queue an action of the labeller; it is sent after the delay, and earlier ones at once."""
+        """Queue an action of the labeller, to be sent after the delay; earlier ones are sent at once."""
         with self._changed:
             self._make_all_due()
             self._pressed_at = time.monotonic()
@@ -200,7 +200,7 @@ class TerminalQueue:
             self._changed.notify_all()
 
     def take_back(self) -> UnsentAnswer | None:
-        """Take back the last action, and show its query again; ``None``: it may be sent already."""
+        """Take back the last action, and show its query again; ``None``: it may have been sent already."""
         with self._changed:
             last = self._unsent_answers[-1] if self._unsent_answers else None
             if last is None or last.is_tried or last.query is None:
@@ -210,14 +210,14 @@ class TerminalQueue:
             return last
 
     def is_sent(self, wait_s: float) -> bool:
-        """Send all now, and return whether the server has it within ``wait_s`` seconds."""
+        """Send everything now; return whether the server has it within ``wait_s`` seconds."""
         with self._changed:
             self._make_all_due()
             self._changed.wait_for(lambda: not self._unsent_answers or "answers" in self._failed, wait_s)
             return not self._unsent_answers
 
     def close(self) -> None:
-        """End, and give back held queries; unsent answers are lost."""
+        """Close the queue and give back held queries; unsent answers are lost."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -244,7 +244,7 @@ class TerminalQueue:
         self._changed.notify_all()
 
     def _unseen_query(self) -> Query | None:
-        """Return the query that is shown next; None if it is not leased yet."""
+        """Return the query to show next; None if it is not leased yet."""
         aside = {answer.query.name for answer in self._unsent_answers if answer.query is not None}
         shown = "" if self._shown is None else self._shown.name
         return self._queries.first_except({*aside, shown, self._exchanged})
@@ -256,7 +256,7 @@ class TerminalQueue:
                 self._unsent_answers.remove(answer)
                 if answer.query is not None:
                     self._queries.forget(answer.query.name)
-                if answer.model:  # a query that is shown before the model is read again counts it
+                if answer.model:  # so that a query shown before the model is read again counts it
                     known = self._models[answer.model]
                     counted = known.queries_answered + 1
                     self._models[answer.model] = replace(known, queries_answered=counted)
@@ -308,7 +308,7 @@ class TerminalQueue:
         with self._changed:
             if query is None and self._shown is None:
                 if self._unsent_answers:
-                    self._make_all_due()  # the next query may depend on waiting answers
+                    self._make_all_due()  # the next query may depend on unsent answers
                 else:
                     self._ended = self._patience.is_over(self._queries.idle, now)
             self._changed.notify_all()
@@ -329,7 +329,7 @@ class TerminalQueue:
             self._exchanged = "" if unseen is None else unseen.name
         try:
             if unseen is not None:
-                with suppress(FailedPrecondition):  # it was settled meanwhile: the next one is taken
+                with suppress(FailedPrecondition):  # it was closed meanwhile: take the next one
                     call(unseen)
         finally:
             with self._changed:
@@ -345,14 +345,14 @@ class TerminalQueue:
             self._changed.notify_all()
         if shown is not None and shown.name in lost:
             self.print_note(
-                f"instance {shown.instance} is not yours any more: another took it, or it is not asked any more"
+                f"instance {shown.instance} is no longer yours: another labeller has it, or the query was withdrawn"
             )
         return True
 
     # Outages
 
     def _with_retries(self, call: Callable[[], T]) -> T:
-        """Make a call, and retry it after passing errors, such as an unreachable server, so that no answer is lost."""
+        """Make a call, and retry it after transient errors, such as an unreachable server."""
         attempt = 0
         while True:
             try:
@@ -364,9 +364,9 @@ class TerminalQueue:
                 with self._changed:
                     is_first, self._is_away = not self._is_away, True
                     if is_first:
-                        self.print_note(f"{error}; trying again (Ctrl-C stops)", "yellow")
+                        self.print_note(f"{error}; retrying (Ctrl-C stops)", "yellow")
                     if self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error)):
-                        raise QuercusError("left while the server was away") from error
+                        raise QuercusError("stopped while the server was unreachable") from error
             else:
                 self._is_away = False
                 return result
@@ -374,6 +374,6 @@ class TerminalQueue:
     def _report_outage(self, left_s: float) -> None:
         self.print_note(
             f"the server at {self._client.address} does not answer; your answers are kept and sent when it does, and "
-            f"you may go on. Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
+            f"you may continue. Waiting for it for {left_s:.0f} s, then retrying (Ctrl-C stops)",
             "yellow",
         )

@@ -79,7 +79,7 @@ def evict(
         for each in [model] if model is not None else [known.name for known in client.models()]:
             for query in client.list_queries(each, ["leased"]):
                 if query.labeller == name:
-                    with suppress(FailedPrecondition):  # it was answered or given back at this moment
+                    with suppress(FailedPrecondition):  # it was answered or given back meanwhile
                         client.end_lease(query.name, name, comment=comment)
                         ended += 1
     text = f"ended {counted(ended, 'lease')} of {name}"
@@ -92,9 +92,9 @@ def labellers(
 ) -> None:
     """Show statistics of the labellers of a model.
 
-    Agreement: how often this labeller and another named the same class of a row (quercus disputes --agreement).
-    Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
-    Gold: how many gold questions were answered right, of how many: quercus gold.
+    Agreement: how often this labeller and another gave a row the same class (quercus disputes --agreement).
+    Reliability: estimated from the agreement (Dawid and Skene 1979). Both need rows that several labellers answered:
+    quercus policy. Gold: number of gold questions answered correctly, and in all: quercus gold.
 
     Try:
 
@@ -128,7 +128,7 @@ def policy(
         Literal["declared", "estimated"] | None,
         typer.Option(
             "--reliability",
-            help="Reliability of answers that state none: declared (1), or estimated from agreement.",
+            help="Reliability of answers that give none: declared (1), or estimated from agreement.",
         ),
     ] = None,
     per_labeller: Annotated[
@@ -179,9 +179,9 @@ def policy(
 ) -> None:
     """Show or change the labelling policy of a model.
 
-    Dempster's rule combines the answers of several labellers about a row, each discounted by the reliability of its
-    labeller. The cautious rule counts what several of them say once, as if they had conferred. Answers and held queries
-    together never exceed a bound.
+    Dempster's rule combines the answers of several labellers about a row, each discounted by its reliability. The
+    cautious rule counts evidence that several answers share only once, as if the labellers had conferred. Answers and
+    held queries together never exceed a bound.
 
     Try:
 

@@ -13,8 +13,8 @@ from quercus.client.results import Learner, Strategy
 def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """List the learners that a model can have, and query strategies, with their parameters.
 
-    --parameter of models create and induce sets those of the learner, --strategy-parameter those of the strategy; each
-    is shown with its default.
+    models create and induce set parameters of the learner with --parameter, and of the strategy with
+    --strategy-parameter. Each is shown with its default.
 
     Try:
 

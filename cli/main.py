@@ -15,12 +15,19 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
+from quercus.cli.failures import (
+    end_interrupted,
+    error_json,
+    hints_of,
+    message_of,
+    print_error_json,
+    wants_json,
+)
 from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""Typer has a copy of click inside, which it does not export."""
+"""Typer contains a copy of click, which it does not export."""
 COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
@@ -32,7 +39,7 @@ COMMANDS = {
     "inspect": (
         "inspect",
         "inspect",
-        "Show what a model would make of a file: the role of each column, and what looks wrong.",
+        "Show how a model would use a file: the role of each column, and what looks wrong.",
     ),
     "push": ("push", "push", "Push the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input."),
     "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."),
@@ -54,12 +61,12 @@ COMMANDS = {
     "rows": (
         "rows",
         "rows",
-        "Show the rows of a model, or those that a filter selects: their class, and what the model says.",
+        "Show the rows of a model, all or by a filter, with their class and the prediction.",
     ),
     "why": (
         "why",
         "why",
-        "Show what a model said of a row then, what it says now, and which answers changed that.",
+        "Compare an earlier prediction of a row with the current one, and show the answers that changed it.",
     ),
     "disputes": (
         "disputes",
@@ -229,8 +236,8 @@ def quercus(
 ) -> None:
     """Streaming active learning with decision trees.
 
-    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks for labels: of
-    the rows of whose class it is least certain.
+    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks for the labels
+    of those rows whose class is least certain.
 
     The first commands, while quercus serve runs in another terminal:
 
@@ -277,20 +284,20 @@ def main() -> None:
         try:
             sys.exit(_run_for_programs() if as_json else app())
         finally:
-            sys.stdout.flush()  # here and not at the interpreter's exit, whose errors nobody can handle
+            sys.stdout.flush()  # not at the interpreter's exit, where errors cannot be handled
     except KeyboardInterrupt:
-        _end_interrupted(as_json)
+        end_interrupted()
     except SystemError as error:
-        if not isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
+        if not isinstance(error.__cause__, KeyboardInterrupt):  # Ctrl-C came while compiled code ran
             raise
-        _end_interrupted(as_json)
+        end_interrupted()
     except BrokenPipeError:
         _discard_output()
         sys.exit(1)
     except UnicodeEncodeError as error:  # an argument that is not UTF-8 reaches Python with half surrogates
         _end_failed(ValueError(f"{error.object[:200]!r} is not text in UTF-8"), as_json)
     except Exception as error:
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (gRPC comes with the client)
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (imports gRPC)
         from quercus.cli.common import CommandFailure  # noqa: PLC0415
         from quercus.client.errors import QuercusError  # noqa: PLC0415
         from quercus.files.errors import FileError  # noqa: PLC0415
@@ -313,7 +320,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 
 
 def _end_failed(error: Exception, as_json: bool) -> NoReturn:
-    from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
+    from quercus.cli.common import err  # noqa: PLC0415  (imports gRPC)
 
     if as_json:
         print_error_json(error)
@@ -326,7 +333,7 @@ def _end_failed(error: Exception, as_json: bool) -> NoReturn:
 
 
 def _discard_output() -> None:
-    """Discard buffered output that cannot be written: the interpreter's exit would try it again."""
+    """Discard buffered output that cannot be written: the interpreter would try again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -343,22 +350,16 @@ def _run_for_programs() -> int:
     except _USAGE_ERROR as error:
         print(error_json("Usage", error.format_message(), error.exit_code), file=sys.stderr)
         return int(error.exit_code)
-    if code == 130:  # Typer has made it of Ctrl-C
-        _end_interrupted(as_json=True)
+    if code == 130:  # Typer's code for Ctrl-C
+        end_interrupted()
     return code if isinstance(code, int) else 0
-
-
-def _end_interrupted(as_json: bool) -> NoReturn:
-    if as_json:
-        print(error_json("Interrupted", "Ctrl-C ended the command", 130), file=sys.stderr)
-    sys.exit(130)
 
 
 def _accept_all_characters(stream: TextIO) -> None:
     """Make a stream accept every character in any locale.
 
     A terminal gets an ASCII form of characters that it cannot show. A file or a pipe gets UTF-8, unless configured
-    otherwise: input of programs must not depend on the locale.
+    otherwise, so that programs which read it do not depend on the locale.
     """
     if not isinstance(stream, io.TextIOWrapper):
         return

@@ -25,7 +25,7 @@ from quercus.specification.parameter import parameters_of
 from quercus.specification.plugins import LEARNERS, plugin_names
 
 NONE = "none"
-"""Text of a parameter that is to have no value."""
+"""Text that stands for no value."""
 
 ParameterOption = Annotated[
     list[str] | None,
@@ -64,16 +64,16 @@ def with_model_options(
     """Return a decorator that gives a command the options of a model's specification.
 
     The options take the place of the command's parameter ``options``, which receives the fields that were given, as
-    `quercus.client.Specification` takes them. There is an option for every parameter of the specification.
+    `quercus.client.Specification` takes them. Every parameter of the specification has an option.
 
     Parameters
     ----------
     by
-        Named in the help as the source of the defaults.
+        Source of the defaults, named in the help.
     learner
         The default learner.
     changeable
-        Only those fields that may change once the model exists.
+        Whether to offer only the fields that may change after the model is created.
     """
     options: dict[str, Any] = {}
     if not changeable:
@@ -157,7 +157,7 @@ def plugin_of(
     """
     if name is None:
         if parameters:
-            raise typer.BadParameter(f"--{parameter_flag} needs a name as well: --{flag} NAME")
+            raise typer.BadParameter(f"--{parameter_flag} also needs --{flag} NAME")
         return None
     chosen: dict[str, Any] = {"name": name}
     for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):

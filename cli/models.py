@@ -57,8 +57,8 @@ app = typer.Typer(no_args_is_help=True, help="List, show, create, change and del
 def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """List the models.
 
-    Columns: classes, rows, answers, open queries, the newest tree, the number of events that it lags behind, and how
-    long the oldest of them has waited.
+    Columns: classes, rows, answers, open queries, the newest tree, the number of events that it has not learned from
+    yet, and the age of the oldest of them.
 
     Try:
 
@@ -126,8 +126,8 @@ def create_model(
     By default the model is an active-forest: a forest that asks for labels, up to --budget answers, with a tree beside
     it for people to read. --learner chooses another learner.
 
-    The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
-    ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.
+    At its end the command reports what looks wrong in the file, which columns were left out, and the flags that change
+    this; ``quercus inspect`` shows the same without a server. No rows are pushed: use ``quercus push``.
 
     Try:
 
@@ -149,7 +149,7 @@ def create_model(
         frame, column = class_choice(table, class_name, classes)
         if column is None and classes is None:
             raise typer.BadParameter(
-                "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
+                "which column has the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
             )
         with telling_rows(table) as told:
             schema = infer_schema(told, class_column=column, frame=frame, **columns)
@@ -173,7 +173,7 @@ def create_model(
         out.print(hint, soft_wrap=True)
     if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
-        out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
+        out.print(f"its budget is 0, so it will ask no queries; {hint}", soft_wrap=True)
 
 
 @app.command("update")
@@ -221,8 +221,8 @@ def update_model(
 ) -> None:
     """Change parameters, budget, strategy, presentation or guidance of a model; the grower updates the tree.
 
-    A model may get further classes and attributes, but those that it has stay as they are. Rows that were pushed before
-    lack a new attribute. A label that was given before excludes a new class, unless it says nothing.
+    Classes and attributes may be added; the existing ones stay unchanged. Rows pushed earlier have no value of a new
+    attribute. Labels given earlier exclude a new class, unless they are vacuous.
 
     Try:
 
@@ -272,7 +272,7 @@ def delete_model(
         model = client.get_model(name)
         if not yes:
             if as_json or not sys.stdin.isatty():
-                raise typer.BadParameter("there is no terminal to ask at: confirm with --yes")
+                raise typer.BadParameter("there is no terminal to ask for confirmation: give --yes")
             rows, answers = f"{model.instance_count:,} rows", f"{model.queries_answered:,} answers"
             typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
         client.delete_model(name)

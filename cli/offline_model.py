@@ -1,4 +1,4 @@
-"""A model that grows without a server: the grower's own engines follow a log that is kept in memory.
+"""A model that grows without a server: the grower's engines, on a log in memory.
 
 A tree induced from a file is therefore the one that a server would serve for the same rows, labels and answers.
 """
@@ -27,7 +27,7 @@ from quercus.storage import Event, EventKind, InstanceColumns, Snapshot
 from quercus.trees import UncertainValues
 
 Oracle = Callable[[int], Label | None]
-"""Returns the label of a row, or None if it cannot tell."""
+"""Returns the label of a row, or None if it is impossible to tell."""
 
 
 def checked_specification(given: GivenSpecification) -> Specification:
@@ -67,7 +67,7 @@ class OfflineModel:
         return Tree.from_message(decode_snapshot("induced", self._snapshot(), member))
 
     def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
-        """Draw a tree; without a member an overview, if there are several."""
+        """Draw a tree; if there are several and no `member` is given, an overview."""
         request = render_request("induced", None, form, member, depth)
         return draw_tree(self._snapshot(), request.format, member, depth).content
 
@@ -94,12 +94,12 @@ def grow_offline(
     labels
         Of the rows.
     oracle
-        None: nobody is asked.
+        None: no query is answered.
 
     Raises
     ------
     InvalidInput
-        When a value is impossible, or uncertain, which the learner does not take.
+        If a value is impossible, or is uncertain and the learner does not support that.
     """
     refusal = specification.learner.refusal_of_uncertain
     if cells.parts and refusal:

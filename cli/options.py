@@ -26,9 +26,9 @@ def with_options(
     options
         The annotation of each option by the name of its value.
     defaults
-        Values of options that are not given, where this is not None.
+        Default values; an option without one may have a default of its own.
     into
-        The parameter, which receives a dict of all values.
+        Name of the parameter, which receives a dict of all values.
     """
     kind = inspect.Parameter.KEYWORD_ONLY
     known = defaults or {}
@@ -58,13 +58,13 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     Parameters
     ----------
     parameter
-        Its sentence is the help, its bounds are checked.
+        Its description is the help; its bounds are checked.
     names
         Names of the option, such as ``--alpha``; default: from the parameter.
     default
         The value that is used if the option is not given. If it is None, the option itself has a default.
     by
-        Named in the help as the source of `default`; empty: "default".
+        Source of `default`, named in the help; empty: "default".
     more
         Further arguments of `typer.Option`.
     """

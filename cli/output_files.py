@@ -1,4 +1,4 @@
-"""Files that a command writes: the name says the format, and the file appears whole or not at all.
+"""Files that a command writes: the name determines the format, and a file is written completely or not at all.
 
 A command succeeds only after its file is on the disk, under its name.
 """
@@ -21,7 +21,7 @@ from quercus.files.errors import NO_ROOM
 from quercus.files.writing import Format, OutputTable
 
 ENDINGS: Final = ".csv, .jsonl (each also with .gz), .parquet, .arrow or .feather"
-"""Endings of names that commands write; all of them read the same ones."""
+"""Endings of the files that commands write; commands read them all."""
 OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False),
@@ -38,12 +38,12 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing 
 
 
 def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or give --format") -> Format:
-    """Return the format of a file to write: as its name ends; `form` only says that of a name without such an ending.
+    """Return the format of a file to write, by its ending; `form` is for names without one.
 
     Raises
     ------
     typer.BadParameter
-        When the name ends otherwise, or `form` contradicts it.
+        When the ending is unknown and there is no `form`, or `form` contradicts it.
     """
     told = writing.format_of(file)
     name = file.name.lower()
@@ -67,14 +67,14 @@ def chosen_format(
     for_spreadsheets: bool,
     force: bool,
 ) -> Format | None:
-    """Return the format of what a command writes; None: it shows a table.
+    """Return the format of a command's output; None: a table for people.
 
     Parameters
     ----------
     output, form
         The file and the format that were given.
     for_files
-        Flags that only a file or a format makes sense of, and whether they were given.
+        Flags that need a file or a format, and whether they were given.
     for_spreadsheets, force
         Flags of the same kind.
     """
@@ -98,7 +98,7 @@ def chosen_format(
 def write_chosen(
     table: OutputTable, output: Path | None, form: Format, what: str, *, for_spreadsheets: bool, as_json: bool
 ) -> None:
-    """Write a table to a file, and report how many rows of what, or to standard output."""
+    """Write a table to a file and report its number of rows, or write it to standard output."""
     if output is not None:
         count = write_rows(table, output, form, for_spreadsheets=for_spreadsheets)
         if as_json:
@@ -112,7 +112,7 @@ def write_chosen(
 
 
 def refuse_other_ending(option: str, file: Path | None, endings: Sequence[str]) -> None:
-    """Refuse a name that promises another format than the one `option` writes; a pipe or a device has any name."""
+    """Refuse a file name whose ending is not that of `option`; a pipe or a device may have any name."""
     if file is None or not file.suffix or (file.exists() and not file.is_file()):
         return
     if not file.name.lower().endswith(tuple(endings)):
@@ -120,7 +120,7 @@ def refuse_other_ending(option: str, file: Path | None, endings: Sequence[str]) 
 
 
 def write_rows(output: OutputTable, file: Path, form: Format, *, for_spreadsheets: bool = False) -> int:
-    """Write a table to a file, whole or not at all; return how many rows."""
+    """Write a table to a file, completely or not at all; return the number of rows."""
     try:
         with written_whole(file) as part:
             packed = writing.is_packed(file)
@@ -136,10 +136,12 @@ def refuse_existing(file: Path, force: bool) -> None:
 
 
 def refuse_input(option: str, output: Path | None, *inputs: Path | None) -> None:
-    """Refuse to write over a file that the command reads, whatever its name there."""
+    """Refuse to overwrite a file that the command reads, even under another name."""
     for each in inputs:
         if output is not None and each is not None and output.exists() and output.samefile(each):
-            raise typer.BadParameter(f"{option} {output} is {each}, which is read: name another")
+            raise typer.BadParameter(
+                f"{option} {output} is {each}, which this command reads: name another file"
+            )
 
 
 @contextmanager
@@ -154,7 +156,7 @@ def written_whole(file: Path) -> Iterator[Path]:
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
     try:
         part.unlink(missing_ok=True)
-        part.touch(exist_ok=False)  # fails if somebody planted a link there
+        part.touch(exist_ok=False)  # fails if there is a link of that name
         if file.exists():
             part.chmod(stat.S_IMODE(file.stat().st_mode))  # a private file stays private
     except OSError as error:
@@ -175,7 +177,7 @@ def written_whole(file: Path) -> Iterator[Path]:
 
 
 def write_drawn(file: Path, content: str | bytes) -> None:
-    """Write a tree in some form to a file."""
+    """Write a drawn tree to a file."""
     try:
         with written_whole(file) as part:
             part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,4 +1,4 @@
-"""Rows from standard input, as they come: CSV with a header, or a JSON object a line."""
+"""Rows from standard input, as they arrive: CSV with a header, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 SOURCE: Final = Path("standard input")
 """The name of the source in errors, in place of a file."""
 PATIENCE_S: Final = 0.25
-"""Rows wait no longer than this for further rows, so that those of a slow producer arrive soon."""
+"""Maximum time that rows wait for further rows, so that those of a slow producer are not held up."""
 ID_FIELD: Final = "id"
 """Field of JSON objects that contains their ids, unless it is an attribute."""
 
@@ -73,7 +73,7 @@ class PipedTable:
     is_json
         Whether each row is a JSON object.
     id_column
-        The column of ids, unless an option names another; None: there is none.
+        The column of ids, unless an option names another; None if there is none.
     """
 
     table: FileTable
@@ -86,14 +86,14 @@ def open_standard_input(
 ) -> PipedTable:
     """Wait for the first line of standard input, and return the table that it begins.
 
-    A line that begins with ``{`` is a JSON object, and so are all that follow. Anything else is the header of CSV.
+    If the line begins with ``{``, every line is a JSON object. Otherwise it is the header of CSV.
 
     Raises
     ------
     FileError
-        When there is no line, or it is not a header.
+        If there is no line, or it is not a valid header.
     """
-    stream = open(0, "rb", closefd=False)  # noqa: SIM115 - Python's own would be locked when it ends
+    stream = open(0, "rb", closefd=False)  # noqa: SIM115 - Python's own could be locked at exit
     lines = enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1)
     head = next(((number, raw) for number, raw in lines if raw.strip()), None)
     if head is None:
@@ -115,10 +115,10 @@ def open_standard_input(
 
 
 def _json_table(lines: Iterator[tuple[int, bytes]], first: bytes, attributes: Sequence[str]) -> FileTable:
-    """Return the table of JSON objects: its columns are the attributes, and what else the first object has."""
+    """Return a table of JSON objects; its columns are the attributes and the other fields of the first object."""
     try:
         fields = list(_object_in(first))
-    except ValueError:  # its record says so
+    except ValueError:  # reported when its record is read
         fields = []
     names = tuple(dict.fromkeys([*attributes, *fields]))
     records = (
@@ -128,12 +128,12 @@ def _json_table(lines: Iterator[tuple[int, bytes]], first: bytes, attributes: Se
 
 
 def _object_in(raw: bytes) -> Mapping[str, Any]:
-    """Return the object in a line.
+    """Return the JSON object in a line.
 
     Raises
     ------
     ValueError
-        When there is none; the message says why.
+        If there is none; the message says why.
     """
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"is longer than {MAX_LINE_BYTES:,} bytes")
@@ -143,7 +143,7 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("has half of a surrogate pair, which is not a character") from None
-    except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
+    except (ValueError, RecursionError) as error:  # ValueError also for an integer of thousands of digits
         raise ValueError(f"is not JSON in UTF-8: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"is {type(content).__name__}, must be an object of attributes")
@@ -151,11 +151,11 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON; a missing value is null")
+    raise ValueError(f"{name} is not a JSON number; a missing value is null")
 
 
 def _json_record(number: int, raw: bytes, names: Sequence[str], attributes: frozenset[str]) -> FileRecord:
-    """Return an object as a record: a cell for each column, as a CSV file would have it."""
+    """Return an object as a record with a cell for each column, as in a CSV file."""
     cells: list[str | None] = [None] * len(names)
     try:
         content = _object_in(raw)
@@ -169,9 +169,9 @@ def _json_record(number: int, raw: bytes, names: Sequence[str], attributes: froz
 
 
 def _cell_of(name: str, value: Any, *, is_attribute: bool) -> str | None:
-    """Return the text that a cell has for a value of JSON.
+    """Return the text of a cell for a JSON value.
 
-    A list of names is a set of classes, and an object plausibilities by class. No attribute has such values.
+    Outside the attributes, a list of names is a set of classes, and an object gives plausibilities by class.
     """
     match value:
         case None:
@@ -192,7 +192,7 @@ def _cell_of(name: str, value: Any, *, is_attribute: bool) -> str | None:
 
 
 def _uncertain_cell(name: str, value: Any) -> str:
-    """Return the text of a set, a list of names, or of a range, an object of ``low`` and ``high``."""
+    """Return the text of a set (a list of names) or of a range (an object of ``low`` and ``high``)."""
     if (found := uncertain_of_json(value)) is not None:
         return str(cell_of(found))
     what = f"is {json.dumps(value, ensure_ascii=False)[:60]}, must be a number, text, null, a list of several names"
@@ -200,17 +200,17 @@ def _uncertain_cell(name: str, value: Any) -> str:
 
 
 class AsTheyCome(Generic[T]):
-    """Iterator of lists of items: each full, or no later than `PATIENCE_S` after its first item came.
+    """Iterator of lists of items, each full or at most `PATIENCE_S` after the arrival of its first item.
 
-    A thread takes the items from where they come, so that the one who iterates may wait for them and be interrupted. An
-    error of theirs is raised after the items that came before it.
+    A thread reads the items, so that the consumer can wait with a time limit and be interrupted. An error of the items
+    is raised after the items before it.
 
     Parameters
     ----------
     items
         The items.
     most
-        Items of a full list.
+        Number of items in a full list.
     """
 
     def __init__(self, items: Iterator[T], most: int) -> None:
@@ -255,7 +255,7 @@ class AsTheyCome(Generic[T]):
 
 
 class NamedRows:
-    """Takes refused rows of standard input, and names each on standard error."""
+    """Reports each refused row of standard input on standard error."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -266,7 +266,7 @@ class NamedRows:
         return "1 row was" if self.rows == 1 else f"{self.rows:,} rows were"
 
     def write(self, record: FileRecord, name: str, reason: str) -> None:
-        """Name a row by its line, and by its id if it has one."""
+        """Report a row with its line, its id if it has one, and the reason."""
         self.rows += 1
         which = f" (id {shown(name)})" if name else ""
         err.print(f"{SOURCE}: line {record.line}{which}: refused: {reason}", soft_wrap=True)
@@ -274,7 +274,7 @@ class NamedRows:
 
 @dataclass(frozen=True)
 class _Chunk(FileRows):
-    """Rows of standard input that came together, for one push."""
+    """Rows of standard input that arrived together, for one push."""
 
     given: Sequence[FileRow] = ()
 
@@ -283,23 +283,23 @@ class _Chunk(FileRows):
 
 
 class PipedPush:
-    """A push of rows as they come, each message committed before the next is sent.
+    """A push of rows as they arrive; each message is committed before the next one is sent.
 
     Parameters
     ----------
     client, model
-        Where the rows go.
+        The client and the model to push to.
     rows
         The rows.
     refuse
         Takes the record, the id and the reason of each refused row.
     batch_rows
-        Most rows of a message.
+        Maximum number of rows in a message.
 
     Attributes
     ----------
     report
-        What is committed so far.
+        Report on the rows committed so far.
     """
 
     def __init__(
@@ -321,7 +321,7 @@ class PipedPush:
                 self._add_report(self._client.push(self._model, **pushed.arguments()))
 
     def _take(self, record: FileRecord, name: str, reason: str) -> None:
-        """Pass a refused row on: the thread that reads finds some, and the server others."""
+        """Pass on a refused row; some are found by the reading thread, others by the server."""
         with self._taking:
             self._refuse(record, name, reason)
 

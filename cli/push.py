@@ -58,7 +58,7 @@ from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
 from quercus.view.words import counted
 
-_REPEATABLE = "the same command goes on: no row is stored twice"
+_REPEATABLE = "the same command continues: no row is stored twice"
 
 
 def push(
@@ -139,8 +139,8 @@ def push(
     --labels, since queries are for rows without labels. By default, instance ids are row numbers from 0, so an
     interrupted push can be repeated: no row is stored twice.
 
-    A label file has a line per row: a column per class (plausibilities), or one for each set of
-    classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
+    A label file has one line per row, with a column per class (plausibilities), or a column per set of classes, the set
+    of all classes among them (masses; headers such as cat|dog), or a single column of classes and sets.
 
     With --labels, a file without the model's attributes contains answers to existing rows: one line per answer, with
     columns for item, labeller and answer, or one line per item and a column per labeller. Several answers about a row
@@ -149,12 +149,12 @@ def push(
     A row is refused for a wrong value, label or id, or too few or many cells. The first one ends the push; with
     --rejected the others are pushed, and the command fails at its end.
 
-    From standard input (-) come CSV with a header, or one JSON object per line. Rows are pushed as they come, a quarter
-    of a second later at most. A refused row is named on standard error, the others are pushed, and the command fails at
-    its end. The field id of JSON objects is their id. Without ids, rows are numbered from 0 in every run.
+    Standard input (-) is CSV with a header, or one JSON object per line. Rows are pushed as they arrive, within a
+    quarter of a second. A refused row is reported on standard error, the others are pushed, and the command fails at
+    its end. The id of a JSON object is its field id. Without ids, rows are numbered from 0 in every run.
 
-    --beside shows labellers items from which no tree learns. A series is numbers separated by spaces; a picture
-    or a sound is a URL, a file below the folder of the table, or data:...;base64,...
+    --beside shows labellers things that no tree learns from. A series is a list of numbers separated by spaces; a
+    picture or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
     Try:
 
@@ -168,7 +168,7 @@ def push(
     """
     if rejected is not None and (tool is not None or question):
         raise typer.BadParameter(
-            "--rejected is for rows, not for answers: those are stored whole or not at all"
+            "--rejected is for rows, not for answers: a file of answers is stored completely or not at all"
         )
     if tool is not None and is_standard_input(file):
         raise typer.BadParameter("--from is for files: write standard input to one first")
@@ -184,14 +184,14 @@ def push(
             state_answers(client, model, file, stated, who, as_json=as_json)
         return
     if question:
-        raise typer.BadParameter("--question is for --from")
+        raise typer.BadParameter("--question needs --from")
     columns = AnswerColumns(item, labeller_column, answer_column)
     if (columns.is_given or labeller is not None) and not labels:
         raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
     if labels and label_file is not None:
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
-        raise typer.BadParameter("--label-column names a column of --label-file: give that too")
+        raise typer.BadParameter("--label-column names a column of --label-file: give both")
     words = words_of(missing)
     if is_standard_input(file):
         if label_file is not None or columns.is_given or labeller is not None:
@@ -254,17 +254,17 @@ def push(
         again += f" --class {shlex.quote(class_name)}" if labels and class_name is not None else ""
         again += "".join(f" --beside {shlex.quote(each)}" for each in beside or ())
         fail(
-            f"{refused.count_text} refused: {rejected} has each with its line and the reason\n  "
-            f"correct them there, and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
+            f"{refused.count_text} refused: see {rejected} for the line and the reason of each\n  "
+            f"correct them there and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
         )
 
 
 def _push_rows(
     client: Client, model: str, rows: FileRows, refused: RejectedFile | None, batch_rows: int
 ) -> PushReport:
-    """Push the rows of a file, and write those that are refused to another."""
+    """Push the rows of a file, and write refused rows to another file."""
     path, total = rows.table.path, None
-    if err.is_terminal and not is_packed(path):  # line ends less the header: a guess for the bar only
+    if err.is_terminal and not is_packed(path):  # an estimate, for the bar only
         with path.open("rb") as stream:
             blocks = iter(lambda: stream.read(1 << 20), b"")
             total = max(1, sum(block.count(b"\n") for block in blocks) - 1)
@@ -282,7 +282,7 @@ def _push_rows(
             hint = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
             if "with another label" in str(error):
                 hint += (
-                    ". Rows that are there keep their labels; to add some, push them as answers: "
+                    ". Existing rows keep their labels; to add labels, push them as answers: "
                     f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
                 )
             fail(f"{error}\n  {hint}")
@@ -298,7 +298,7 @@ def _push_rows(
 def _push_piped(
     client: Client, model: str, rows: FileRows, rejected: Path | None, batch_rows: int, *, as_json: bool
 ) -> None:
-    """Push the rows of standard input, and name those that are refused, or write them to a file."""
+    """Push the rows of standard input, and report refused rows on standard error or write them to a file."""
     with refused_rows(rejected, rows.table) as written:
         refused = NamedRows() if written is None else written
         pushed = PipedPush(client, model, rows, refused.write, batch_rows)
@@ -313,20 +313,20 @@ def _push_piped(
     _print_report(report, [], as_json)
     if refused.rows:
         where = "standard error" if rejected is None else rejected
-        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
+        fail(f"{refused.count_text} refused: see {where} for the line and the reason of each")
 
 
 @contextmanager
 def _explained_new_class(model: str) -> Iterator[None]:
-    """Add to the refusal of a label that names no class of the model what to do about a new class."""
+    """Extend the error about an unknown class with the command that adds a class."""
     try:
         yield
     except FileError as error:
         if not isinstance(error.__cause__, UnknownClassError):
             raise
         fail(
-            f"{error}\n  for a class that is new: quercus models update {model} --add-class NAME. Labels that the "
-            "model has exclude it then, unless they say nothing"
+            f"{error}\n  to add a new class: quercus models update {model} --add-class NAME. Labels that the "
+            "model already has then exclude it, unless they are vacuous"
         )
 
 
@@ -336,14 +336,14 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
         print_json(asdict(report))
         return
     rate = report.rows / report.seconds if report.seconds else 0.0
-    known = f" ({report.known:,} were there already)" if report.known else ""
+    known = f" ({report.known:,} already there)" if report.known else ""
     out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
     if unused:
         out.print(f"columns not sent: {', '.join(unused)}", style="dim")
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
-    """Return the position of the class; if the column is not named, refuse a second one that may contain labels."""
+    """Return the position of the class column; without --class, refuse a second column that may contain labels."""
     column = class_column(table, given)
     if column is None:
         raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")

@@ -1,4 +1,4 @@
-"""The answers of labellers in a file, which ``quercus push`` states about existing rows."""
+"""``quercus push --labels FILE``: labellers' answers about existing rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from quercus.view.words import counted
 def state_answers(
     client: Client, model: str, path: Path, answers: Sequence[FileAnswer], labeller: str, *, as_json: bool
 ) -> None:
-    """State the answers of a file, and report their number; ``labeller`` is the labeller of answers that name none."""
+    """State the answers of a file and report their number; ``labeller`` is for answers that name none."""
     reports: list[StatementReport] = []
     with progress_bar(path.name, len(answers)) as show_progress:
         sent = 0
@@ -36,13 +36,13 @@ def state_answers(
     if as_json:
         print_json(asdict(report) | {"items": len(items), "labellers": len(who)})
         return
-    known = f" ({report.known:,} were there already)" if report.known else ""
+    known = f" ({report.known:,} already there)" if report.known else ""
     text = f"stated {len(answers):,} answers of {counted(len(who), 'labeller')} on {len(items):,} rows{known}"
     out.print(text)
 
 
 def _answer_batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
-    """Yield batches with all answers of an item together, as many items as one request may hold."""
+    """Yield batches of as many items as a request may hold, with all answers of an item in the same batch."""
     by_item: dict[str, list[FileAnswer]] = {}
     for each in answers:
         by_item.setdefault(each.item, []).append(each)
@@ -83,6 +83,4 @@ def _send_batch(
             raise
         line = next((each.line for each in batch if repr(each.item) in error.message), 0)
         where = f"{path}: line {line}: " if line else f"{path}: "
-        fail(
-            f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --id-column COLUMN"
-        )
+        fail(f"{where}{error.message}\n  push the rows first: quercus push {model} FILE --id-column COLUMN")

@@ -18,9 +18,9 @@ from quercus.specification.shares import percent_text
 from quercus.view.rows import likeliest_classes, values_line
 
 DEFAULT_ROWS = 20
-"""Rows on a screen by default."""
+"""Rows of the table by default."""
 MOST_ROWS = 1000
-"""Rows on a screen at most."""
+"""Maximum number of rows of the table."""
 SHOWN_VALUES = 4
 
 
@@ -49,25 +49,24 @@ def rows(
         ),
     ] = "",
     guess: Annotated[
-        str, typer.Option("--guess", metavar="CLASS", help="Only rows of which the model guesses this class.")
+        str,
+        typer.Option("--guess", metavar="CLASS", help="Only rows for which the model predicts this class."),
     ] = "",
     doubt: Annotated[
         float | None,
-        typer.Option(
-            "--doubt", metavar="SHARE", help="Only rows of which the model doubts at least this, 0 to 1."
-        ),
+        typer.Option("--doubt", metavar="SHARE", help="Only rows with at least this doubt, 0 to 1."),
     ] = None,
     labelled: Annotated[
         bool | None,
         typer.Option(
-            "--labelled/--unlabelled", help="Only rows of whose class something, or nothing, is known."
+            "--labelled/--unlabelled", help="Only rows with, or without, evidence about their class."
         ),
     ] = None,
     disputed: Annotated[
         bool, typer.Option("--disputed", help="Only rows whose labellers name different classes.")
     ] = False,
     unexpected: Annotated[
-        bool, typer.Option("--unexpected", help="Only rows whose label rules out what the model guesses.")
+        bool, typer.Option("--unexpected", help="Only rows whose label rules out the predicted class.")
     ] = False,
     order: Annotated[
         str, typer.Option("--order", metavar="ORDER", help=f"Order of the rows: {', '.join(ORDERS)}.")
@@ -87,9 +86,9 @@ def rows(
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row.")] = False,
 ) -> None:
-    """Show the rows of a model, or those that a filter selects: their class, and what the model says.
+    """Show the rows of a model, all or by a filter, with their class and the prediction.
 
-    The doubt is 1 minus the probability of the class that the newest tree guesses. A class a|b is one of both.
+    The doubt is 1 minus the probability of the class that the newest tree predicts. A class a|b is one of the two.
 
     Try:
 

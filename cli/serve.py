@@ -56,7 +56,7 @@ def serve(
         typer.Option(
             "--limit",
             metavar="KEY=VALUE",
-            help=f"Set a bound; again for another. Keys: {', '.join(each.name for each in server.LIMITS)}.",
+            help=f"Set a bound; repeatable. Keys: {', '.join(each.name for each in server.LIMITS)}.",
         ),
     ] = None,
 ) -> None:
@@ -74,7 +74,7 @@ def serve(
         quercus serve --limit max_models=50
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
-    if sys.platform == "win32":  # signals, forks and locks of files are those of POSIX
+    if sys.platform == "win32":  # the server needs POSIX signals, forks and file locks
         fail(
             "a server runs on Linux and macOS, not on Windows: run it there or in WSL 2, and give its address to"
             " --server; the client, files and estimators work here"
@@ -91,7 +91,7 @@ def serve(
         if settings.workers > 1:
             from quercus.server.workers.parent import serve_with_workers as run  # noqa: PLC0415
         else:
-            from quercus.server.app import serve as run  # noqa: PLC0415  (the parent of workers needs none of it)
+            from quercus.server.app import serve as run  # noqa: PLC0415  (not needed by the parent of workers)
         run(settings)
     except BadStart as error:
         fail(str(error))

@@ -10,7 +10,7 @@ other numeric::
     [[attributes]]
     name = "fever"
     values = ["no", "low", "high"]
-    max_values = 20          # names beyond share one bucket; or: overflow = "refuse"
+    max_values = 20          # further names share one bucket; or: overflow = "refuse"
 
     [[attributes]]
     name = "age"
@@ -56,7 +56,7 @@ def read_specification(path: Path) -> Specification:
     Raises
     ------
     FileError
-        Naming the line of malformed text, or the key that is wrong.
+        Naming the line of malformed text, or the invalid key.
     """
     content = _parsed_content(path)
     if isinstance(content, dict) and isinstance(content.get("specification"), dict):
@@ -81,11 +81,18 @@ def _parsed_content(path: Path) -> Any:
     except RecursionError:
         raise FileError(path, "is nested too deep") from None
     except ValueError:
-        raise FileError(path, "has a whole number of thousands of digits") from None
+        raise FileError(path, "has an integer with thousands of digits") from None
 
 
 def from_dict(path: Path, content: Any) -> Specification:
     """Return the specification in the content of a file; ``path`` is for errors."""
+    if isinstance(content, dict) and "ask" in content:  # of an earlier file
+        if content["ask"] not in (None, "to-the-budget"):
+            raise FileError(
+                path,
+                f"ask {content['ask']!r} is not offered any more; without it a model asks up to its budget",
+            )
+        content = {key: value for key, value in content.items() if key != "ask"}
     table = _check_table(path, content, "the file", _KEYS)
     for key in ("attributes", "classes"):
         if key not in table:
@@ -121,12 +128,12 @@ def read_presentation(path: Path) -> Presentation:
 
 
 def read_guidance(path: Path) -> Guidance:
-    """Read what labellers are told from a ``.toml`` or ``.json`` file: title, text and a table ``examples``."""
+    """Read guidance for labellers from a ``.toml`` or ``.json`` file: title, text and a table ``examples``."""
     return guidance_of(path, _parsed_content(path), "the file")
 
 
 def guidance_of(path: Path, content: Any, where: str = "guidance") -> Guidance:
-    """Return what labellers are told, in the content of a file."""
+    """Return the guidance for labellers in the content of a file."""
     table = _check_table(path, content, where, tuple(each.name for each in fields(Guidance)))
     known = tuple(each.name for each in fields(ClassExample))
     examples = []
@@ -156,7 +163,7 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
 
 
 def _with_none(content: Any) -> Any:
-    """Return a learner or strategy with None where a file says "none", for TOML has no other word for it."""
+    """Return a learner or strategy with None in place of "none", since TOML has no null."""
     if isinstance(content, dict):
         return {key: _with_none(value) for key, value in content.items()}
     return None if content == NONE else content
@@ -182,7 +189,7 @@ def _read_attribute(path: Path, content: Any, where: str) -> Attribute:
 
 @contextmanager
 def _naming_key(path: Path, above: str = "") -> Iterator[None]:
-    """Name the file and the key of a value that is refused."""
+    """Add the file and the key to the error about a value."""
     try:
         yield
     except InvalidInput as error:

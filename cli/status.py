@@ -31,7 +31,7 @@ def status(
 ) -> None:
     """Show the state of a server: its store, its grower, and waiting work.
 
-    Exit code 1 when the store cannot be used, a model of it is damaged or grown no further, or the grower is not
+    The exit code is 1 if the store cannot be used, a model in it is damaged or no longer grown, or the grower is not
     healthy.
 
     Try:
@@ -53,7 +53,7 @@ def status(
 def _status_table(address: str, state: Status) -> RichTable:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     access = "TLS, " if state.tls else "no TLS, "
-    access += "tokens asked for" if state.tokens else "no tokens asked for"
+    access += "tokens required" if state.tokens else "no tokens required"
     size = "" if state.restricted else f"{_size_text(state.store_bytes)}, "
     growers = "; ".join(
         f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
@@ -92,7 +92,7 @@ def _status_table(address: str, state: Status) -> RichTable:
 
 
 def _duration_text(seconds: float) -> str:
-    """Return a length of time in its two largest units.
+    """Return a duration in its two largest units.
 
     Examples
     --------

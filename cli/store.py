@@ -1,4 +1,4 @@
-"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``, ``migrate``: on the machine of a store."""
+"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``, ``migrate``: on a store itself, not a server."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def backup(
 ) -> None:
     """Copy a store while servers use it.
 
-    The copy shows the store at one moment, and appears when it is complete; it can be checked, served and restored.
-    It is for stores in SQLite. Copy a store in PostgreSQL with pg_dump, and put it back with pg_restore.
+    The copy is a consistent snapshot, and appears only when it is complete; it can be checked, served and restored.
+    This is for stores in SQLite. Back up a store in PostgreSQL with pg_dump and pg_restore.
 
     Try:
 
@@ -61,7 +61,7 @@ def restore(
         bool,
         typer.Option(
             "--despite-remarks",
-            help="Restore although quercus check has remarks on the backup, but finds no damage.",
+            help="Restore even if quercus check has remarks on the backup, provided it finds no damage.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -95,9 +95,9 @@ def restore(
 def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check a store: file, tables and triggers, every cell as the service reads it, logs, counts, budgets, queries.
 
-    It reads everything and writes nothing; a server may use the store meanwhile. Exit code 1 if there is damage, which
-    requires a backup, or remarks on the history of the queries or on tables of others, which do not affect evidence
-    or trees.
+    It reads everything and writes nothing; a server may use the store meanwhile. The exit code is 1 if there is damage,
+    which requires a backup, or if there are remarks on the history of the queries or on foreign tables, which do not
+    affect evidence or trees.
 
     Try:
 
@@ -124,9 +124,9 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     if faults:
         fail(
             f"nothing is damaged; remarks: {len(faults)}; "
-            "a copy is restored with: quercus restore FILE --despite-remarks"
+            "to restore a copy anyway: quercus restore FILE --despite-remarks"
         )
-    out.print("the store holds together")
+    out.print("the store is consistent")
 
 
 def export(
@@ -152,8 +152,9 @@ def export(
     """Write a model's evidence to a file.
 
     .jsonl contains every event of the log, with author, time and reason; quercus import reads it back. .csv,
-    .parquet and .arrow have one row per instance: values, the labellers' combined label or else the pushed one, the
-    plausibility of each class after all answers, the number of answers, and whether an answer contradicted the label.
+    .parquet and .arrow have one row per instance: values, the combined label of the labellers (without answers, the
+    pushed one), the plausibility of each class after all answers, the number of answers, and whether an answer
+    contradicted the label.
 
     Try:
 
@@ -218,9 +219,11 @@ def import_log(
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, StoredModel())
+            count = opened.load(lines_of(lines), name, meaning := StoredModel())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
+    if meaning.retired:
+        err.print(meaning.retired, style="yellow", soft_wrap=True)
     report(as_json, {"events": count}, f"read {count:,} events")
 
 
@@ -248,9 +251,9 @@ def migrate(
 ) -> None:
     """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
 
-    Models are moved one by one, and each copy is compared row by row. Then some models are grown anew from both
-    logs, and their trees are compared. After an interruption, run the same command again: models that were moved
-    already stay. The old store is unchanged.
+    Models are moved one by one, and each copy is compared row by row. Then some models are grown anew from both logs,
+    and their trees are compared. After an interruption, run the same command again: it keeps the models that were
+    already moved. The old store is unchanged.
 
     Try:
 
@@ -263,7 +266,7 @@ def migrate(
         from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415
 
         def show_moved(moved: MovedModel) -> None:
-            how = "was there already" if moved.was_there else "moved"
+            how = "already there" if moved.was_there else "moved"
             if not as_json:
                 out.print(f"{moved.name}: {moved.rows:,} rows, {how}")
 
@@ -279,4 +282,4 @@ def migrate(
     if not as_json and regrow and regrown.too_long:
         out.print(f"not grown anew, as they have more than {MAX_EVENTS:,} events: {regrown.too_long:,}")
     result = {"models": [asdict(each) for each in moved], "regrown": regrown.names}
-    report(as_json, result, f"the new store holds together; models: {len(moved):,}")
+    report(as_json, result, f"the new store is consistent; models: {len(moved):,}")

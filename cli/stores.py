@@ -1,4 +1,4 @@
-"""The store of a command, which must exist already: a typing error creates none."""
+"""The store that a command works on; it must exist, so that a typing error does not create one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NewNameOption = Annotated[
 
 @contextmanager
 def store_errors(command: str) -> Iterator[None]:
-    """Wrap the work on a store: its errors end the command with a message."""
+    """Wrap work on a store, so that its errors end the command with a message."""
     with needs_extra(command):
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415  (the server extra)
         from quercus.storage.errors import StorageError  # noqa: PLC0415
@@ -49,7 +49,7 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
     given
         The value of ``--store``.
     create
-        The option that permits a new store, for the error; ``""``: it was given. None: a new store is never made.
+        The option that permits a new store, for the error message; ``""``: it was given. None: no option does.
     """
     from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
@@ -59,7 +59,7 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
     dialect = dialect_for(url, 5.0)
     if isinstance(dialect, SqliteDialect) and create != "" and not dialect.path.exists():
         hint = "name the store with --store" if given is None else "is --store right?"
-        hint += f"; to make one: {create}" if create else ""
+        hint += f"; to create one: {create}" if create else ""
         fail(f"the store {dialect.path} does not exist: {hint}")
     return url
 

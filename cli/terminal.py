@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 ESCAPE, ENTER, BACKSPACE, END = "\x1b", "\n", "\x7f", ""
 _SIGNAL_S = 0.2
-"""Longest delay, in seconds, before a signal that another thread received is handled."""
+"""Maximum delay, in seconds, before a signal that another thread received is handled."""
 _SEQUENCE_S = 0.05
-"""Bytes that follow an escape within this time belong to it: an arrow key, not the Escape key."""
+"""Bytes that follow an escape within this time, in seconds, belong to it: an arrow key, not the Escape key."""
 _NAMED = {
     "KEY_ESCAPE": ESCAPE,
     "KEY_ENTER": ENTER,
@@ -46,7 +46,7 @@ class Keys:
         Arrow and function keys are ignored. ``quietly``: show nothing, because a line is being typed.
         """
         while True:
-            # a signal may reach another thread: its handler runs when this one comes back
+            # a signal may reach another thread: its handler runs when this one returns to Python
             try:
                 key = self._terminal.inkey(timeout=_SIGNAL_S, esc_delay=_SEQUENCE_S)
             except EOFError:
@@ -63,13 +63,13 @@ class Keys:
                 return str(key)
 
     def drop_typed(self) -> None:
-        """Drop typed keys that were not read yet."""
+        """Discard keys that were typed but not read yet."""
         self._terminal.flushinp()
 
     def read_line(self, echo: str = "", most: int = sys.maxsize) -> str | None:
         """Read a line of at most ``most`` characters with echo; ``None`` if Escape cancels it or the terminal is gone.
 
-        Further characters are neither taken nor shown.
+        Further characters are ignored and not shown.
         """
         text = ""
         _write_out(echo)
@@ -107,9 +107,9 @@ def open_keyboard(on_return: Callable[[], None], on_tick: Callable[[bool], None]
     """
     import tty  # noqa: PLC0415  (there is none on Windows, where every other command works)
 
-    from blessed import Terminal  # noqa: PLC0415  (other commands need none)
+    from blessed import Terminal  # noqa: PLC0415  (only this command needs it)
 
-    # Nothing is styled, so the terminal is not asked what it can show: some terminals answer no such queries
+    # Nothing is styled, so the terminal is not asked for its capabilities: some do not reply to such queries
     terminal = Terminal(force_styling=None)
     keyboard = Keys(terminal, on_return, on_tick)
 

@@ -1,4 +1,4 @@
-"""``quercus tokens``: the tokens of a server, and its audit log, at the store or by the server's calls."""
+"""``quercus tokens``: the tokens of a server and its audit log, in the store or through a server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AtServerOption = Annotated[
         "--server",
         "-S",
         metavar="HOST:PORT",
-        help="Ask this server, with your token of an operator for all models, instead of opening its store.",
+        help="Use this server, with an operator's token for all models, instead of opening the store.",
         show_default=False,
     ),
 ]
@@ -118,7 +118,7 @@ def create_token(
                     stream.write(made.secret + "\n")
         except (InvalidInput, InvalidArgument) as error:
             raise typer.BadParameter(plain_text(error)) from None
-        except CommandFailure:  # the file cannot be written, and nobody has the token
+        except CommandFailure:  # the file cannot be written, so nobody has the token
             if made is not None:
                 office.revoke_token(made.id)
             raise
@@ -151,7 +151,7 @@ def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -
         models = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
         text = f"{caller.name}: {', '.join(caller.roles)}, for {models}"
     else:
-        text = f"The server at {server} asks for no token: everybody may do everything."
+        text = f"The server at {server} requires no token: everybody may do everything."
     report(as_json, asdict(caller) | {"methods": sorted(caller.methods)}, text)
 
 
@@ -220,7 +220,7 @@ def revoke_token(
         try:
             office.revoke_token(token_id)
         except NotFound as error:
-            fail(f"{plain_text(error)}; those there are: quercus tokens list")
+            fail(f"{plain_text(error)}; list them with: quercus tokens list")
     report(as_json, {"revoked": token_id}, f"revoked {token_id}")
 
 
@@ -253,7 +253,7 @@ def audit(
 
 
 class _TokenOffice(Protocol):
-    """The calls of these commands: the client of a server has them, and a store in its place."""
+    """The calls that these commands need, of a client or of a store."""
 
     def create_token(
         self,
@@ -272,7 +272,7 @@ class _TokenOffice(Protocol):
 
 
 class _StoreOffice:
-    """The tokens of a store, as the client shows those of a server."""
+    """The tokens of a store, with the interface of the client."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -310,10 +310,10 @@ class _StoreOffice:
 
 @contextmanager
 def _token_office(store: str | None, server: str | None) -> Iterator[_TokenOffice]:
-    """Yield where tokens are made and listed: the server that is named, else the store."""
+    """Yield the place that has the tokens: the given server, else the store."""
     if server is not None:
         if store is not None:
-            raise typer.BadParameter("--store and --server are two ways to the same tokens: give one of them")
+            raise typer.BadParameter("--store and --server are mutually exclusive")
         with Client(server) as client:
             yield client
         return

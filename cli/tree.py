@@ -31,11 +31,11 @@ from quercus.view.trees.served import served_words
 from quercus.view.words import counted
 
 MOST_DRAWN: Final = 5_000
-"""Nodes that are drawn for a terminal, which takes a second; a larger tree is printed as it is written to files."""
+"""Maximum number of nodes drawn for a terminal, which takes a second; a larger tree is printed as plain text."""
 
 
 def _file_option(option: str, help_text: str, *endings: str) -> Any:
-    """Return an option for a file of one format, whose name must not promise another one."""
+    """Return an option for a file of one format, whose name must have one of the endings."""
 
     def checked(file: Path | None) -> Path | None:
         refuse_other_ending(option, file, endings)
@@ -53,7 +53,7 @@ TREE_OPTIONS = {
         Path | None,
         _file_option(
             "--onnx",
-            "Write a single tree to this file as a model of ONNX, which predicts the same numbers elsewhere.",
+            "Write a single tree to this file as an ONNX model, which predicts the same numbers elsewhere.",
             ".onnx",
         ),
     ],
@@ -74,7 +74,7 @@ TREE_OPTIONS = {
         ),
     ],
 }
-"""The tree that is printed, its form, and the files that it is written to: the arguments of `write_trees`."""
+"""Options for the tree to print, its form, and files to write: the arguments of `write_trees`."""
 
 
 @with_options(TREE_OPTIONS, {"rules": False})
@@ -91,7 +91,7 @@ def tree(
     """Print a tree, or write it as Graphviz, SVG or ONNX.
 
     For a model of active-forest, this is the tree beside the forest, which learns from the same labels. The forest
-    itself has no form of ONNX.
+    itself cannot be written as ONNX.
 
     Each node shows its class, its number of rows n and its estimated probabilities. An undecided node also shows the
     rivals for its split, between which more labels can decide.
@@ -133,7 +133,7 @@ class TreeSource(Protocol):
         """Return a tree by its number."""
 
     def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
-        """Draw a tree; without a member an overview, if there are several."""
+        """Draw a tree; if there are several and no `member` is given, an overview."""
 
 
 def write_trees(
@@ -148,7 +148,7 @@ def write_trees(
     rules: bool,
     **more: object,
 ) -> None:
-    """Write trees to files, and print them: as JSON, as rules, or, unless a file is written, as a drawing.
+    """Write trees to files and print them: as JSON, as rules, or, if no file is written, as a drawing.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def write_trees(
     member, depth
         Number of the tree, and the levels to show.
     more
-        Further parts of the JSON.
+        Further keys of the JSON.
     """
     if as_json:
         tree = source.tree(member or 0)

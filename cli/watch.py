@@ -38,9 +38,9 @@ def watch(
 ) -> None:
     """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, recent accuracy.
 
-    The accuracy is measured on the last labels, at most 1,000, that arrived after their prediction (docs/serving.md).
+    The accuracy is that of predictions made before their label arrived, over the last 1,000 (docs/serving.md).
 
-    A terminal shows the numbers from tree to tree and the top of the newest tree; other output has one line per tree.
+    A terminal shows the numbers as they change and the top of the newest tree; other output has one line per tree.
     Ctrl-C stops.
 
     Try:

@@ -1,4 +1,4 @@
-"""``quercus why``: what a model said of a row, what it says now, and which answers changed that."""
+"""``quercus why``: compare an earlier prediction of a row with the current one, and show what changed it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def why(
         typer.Option(
             "--at",
             metavar="TIME|EVENT",
-            help="Then: a time (2026-11-22, 2026-11-22T09:30, 2h, 3d) or the number of an event of the log "
-            "(default: when the row came).",
+            help="The earlier time (2026-11-22, 2026-11-22T09:30, or 2h or 3d ago), or the number of an event "
+            "(default: when the row was pushed).",
         ),
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a model said of a row then, what it says now, and which answers changed that.
+    """Compare an earlier prediction of a row with the current one, and show the answers that changed it.
 
-    The server grows the model again from its log. An answer changed the prediction if with it the model has another
-    first class, or puts the row at another path, than without it. Times are UTC.
+    The server grows the model again from its log. An answer changed the prediction if, without it, the most likely
+    class or the path of the row would differ. Times are UTC.
 
     Try:
 

@@ -3,7 +3,7 @@
 Start with :class:`Client`, or :class:`quercus.client.aio.Client` for asyncio. The command line is in `quercus.cli`.
 """
 
-if __name__ != "quercus.client":  # by another name every class would exist twice
+if __name__ != "quercus.client":  # under another name every class would exist twice
     raise ImportError(f"import quercus.client, not {__name__}")
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""The properties and methods that results add to their messages, in a base class for each result that has some.
+"""Base classes with the hand-written properties and methods of results.
 
-The annotations name the fields of the result that they use.
+Their annotations are the fields of the result that they use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GROWER_WORDS: Final = {
     "restarting": "restarting: it ended, and starts again soon",
     "silent": "silent: it makes no progress",
 }
-"""Meanings of the states of a grower whose word alone does not say it."""
+"""Explanations of those states of a grower whose name does not explain itself."""
 
 
 class RecentAccuracyAdditions:
@@ -58,7 +58,7 @@ class RecentAccuracyAdditions:
 
 
 class ModelAdditions:
-    """Numbers that follow from the state of a model."""
+    """Numbers derived from the state of a model."""
 
     specification: Specification
     sequence_committed: int
@@ -97,7 +97,7 @@ class StatusAdditions:
 
     @property
     def grower_text(self) -> str:
-        """Description of what the grower does."""
+        """The state of the grower in words."""
         again = f"started again {self.grower_restarts} time{'' if self.grower_restarts == 1 else 's'}"
         parts = [
             _GROWER_WORDS.get(self.grower, self.grower),
@@ -171,14 +171,14 @@ class LogEventAdditions:
     def id(self) -> str:
         """Identifier of the event, which no other event ever has.
 
-        It ends in the time of the event, in microseconds since 1970: a log that was set back to an earlier state (a
-        restored backup, a failover that lost commits) gives the numbers after it to other events.
+        It ends with the time of the event, in microseconds since 1970: after a log was reset to an earlier state (a
+        restored backup, a failover that lost commits), its numbers are used again for other events.
         """
         return f"{self.model_uid}/{self.sequence}/{(self.evidence.created_at - _EPOCH) // _MICROSECOND}"
 
 
 class TreeAdditions:
-    """The nodes of a tree by what they are, and paths between them."""
+    """The nodes of a tree by kind, and their paths."""
 
     nodes: tuple[TreeNode, ...]
     classes: tuple[str, ...]
@@ -202,12 +202,12 @@ class TreeAdditions:
 
     @property
     def undecided(self) -> tuple[TreeNode, ...]:
-        """The nodes whose split is provisional: labels could still settle it."""
+        """The nodes whose split is provisional: further labels could decide it."""
         return tuple(node for node in self.nodes if node.undecided)
 
     @property
     def depth(self) -> int:
-        """Tests on the longest path."""
+        """Number of tests on the longest path."""
         return max(node.depth for node in self.nodes)
 
     def path(self, node: TreeNode) -> tuple[tuple[str, str], ...]:
@@ -220,7 +220,7 @@ class TreeAdditions:
         return tuple(reversed(steps))
 
     def to_dict(self, node: TreeNode | None = None) -> dict[str, Any]:
-        """Return the nested form, also that of ``quercus induce --json`` (keys: attribute, class, theta, ...)."""
+        """Return the tree below a node as nested dicts, as in ``quercus induce --json`` (attribute, ...)."""
         node = node or self.root
         own: dict[str, Any] = {} if node.threshold is None else {"threshold": node.threshold}
         if node.mass is not None:
@@ -248,5 +248,5 @@ class TreeUpdateAdditions:
 
     @property
     def lag(self) -> int:
-        """Events committed but not in this tree."""
+        """Number of events that are committed but not in this tree."""
         return max(0, self.committed_sequence - self.tree.as_of)

@@ -28,10 +28,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class AnswerFilter:
-    """The answers that are wanted; an empty field excludes nothing.
+    """A filter of answers; an empty field excludes nothing.
 
-    ``classes``: answers for which one of these classes is most plausible. Times from ``since`` on and before ``until``;
-    those without a zone are UTC.
+    ``classes``: answers whose most plausible class is one of these. ``since`` is inclusive, ``until`` exclusive; times
+    without a zone are UTC.
     """
 
     labellers: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""Buffers of rows for an unreachable server: in memory, or in an SQLite file that outlives the process."""
+"""Buffers of rows while a server is unreachable: in memory, or in an SQLite file that outlives the process."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CREATE TABLE messages (number INTEGER PRIMARY KEY, message BLOB NOT NULL, checks
 COMMIT;
 """
 LOG_BYTES = 1 << 20
-"""Bytes of the disk that the log keeps once its rows are in the file."""
+"""Maximum size of the write-ahead log, in bytes, after its rows have been moved into the file."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MODEL = 0
-"""Number of the message that names the model and its specification; batches have higher ones."""
+"""Number of the message that has the model's name and specification; batches have higher numbers."""
 
 
 class Memory:
@@ -44,9 +44,9 @@ class Memory:
     specification: model_pb2.Specification | None = None
     """Specification of the model, if the buffer knows it."""
     uid = ""
-    """Identity of the model, which differs from that of a later model of the same name; empty if not known."""
+    """Uid of the model, which differs from that of a later model of the same name; empty if unknown."""
     rejected_place = "and left the buffer"
-    """A sentence on what became of refused rows."""
+    """The fate of refused rows, in words."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -62,12 +62,12 @@ class Memory:
         self.size += sum(batch.size_bytes for batch in batches)
 
     def drop_first(self, count: int) -> None:
-        """Forget the first `count`: they are acknowledged."""
+        """Remove the first `count` batches, which are acknowledged."""
         self.size -= sum(batch.size_bytes for batch in self.batches[:count])
         del self.batches[:count]
 
     def keep_rejected(self, rows: RejectedRows) -> None:
-        """Forget rows that the server refused: this buffer ends with the process."""
+        """Drop rows that the server refused, since this buffer ends with the process."""
 
     def close(self) -> None:
         """Do nothing: this buffer holds no resources."""
@@ -76,22 +76,23 @@ class Memory:
 class File(Memory):
     """A buffer in an SQLite file: messages by number, each with a checksum.
 
-    Message 0 has the model's name and specification, so that a process can start while the server is unreachable.
-    A put is one transaction, on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
-    without waiting for the disk (``NORMAL``): after a power failure they are sent again, and the server knows their
-    ids. If the file is damaged, its intact messages stay, a copy of the damaged file is kept, and the error says so.
+    Message 0 has the model's name and specification, so that a process can start while the server is unreachable. A put
+    is one transaction, which is on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
+    without waiting for the disk (``NORMAL``): after a power failure they are sent again, and the server recognises
+    their ids. If the file is damaged, it keeps its intact messages, a copy of the damaged file is made, and the error
+    says so.
 
     Parameters
     ----------
     path
-        Created, for this user alone, if it is not there.
+        Created if missing, readable only by this user.
     model
         Name of the model to which the rows belong.
 
     Raises
     ------
     InvalidArgument
-        The file cannot be opened, or is not a buffer, and stays unchanged; or it was damaged.
+        If the file cannot be opened or is not a buffer (it is left unchanged), or if it was damaged.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -127,7 +128,7 @@ class File(Memory):
     def _read_messages(self) -> tuple[dict[int, bytes], bool]:
         """Return the intact messages by number, and whether the file is intact.
 
-        If SQLite cannot read on after a damaged page, the file is read from the other end too.
+        If SQLite cannot continue after a damaged page, the file is also read from its end.
         """
         messages: dict[int, bytes] = {}
         is_intact = True
@@ -142,12 +143,14 @@ class File(Memory):
                         is_intact = False
             except sqlite3.DatabaseError as error:
                 if error.sqlite_errorcode not in DAMAGED:
-                    raise invalid("path", f"cannot read {self._path}, it is left as it is: {error}") from None
+                    raise invalid(
+                        "path", f"cannot read {self._path}, which is left unchanged: {error}"
+                    ) from None
                 is_intact = False
         return messages, is_intact
 
     def _set_damaged_aside(self, head: bytes | None, intact: list[Batch]) -> None:
-        """Keep the damaged file under another name, leave the intact messages in this one, and report it."""
+        """Keep the damaged file under another name and the intact messages in this one, and raise an error."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         fresh = self._path.with_name(f"{self._path.name}.mending")
         log, kept_log = (path.with_name(f"{path.name}-wal") for path in (self._path, kept))
@@ -162,9 +165,9 @@ class File(Memory):
                 _write_messages(base, enumerate(messages, MODEL + 1))
                 base.execute(
                     "PRAGMA journal_mode = DELETE"
-                ).fetchall()  # moves the log into the file, or raises
+                ).fetchall()  # moves the write-ahead log into the file, or raises
         except (OSError, sqlite3.Error) as error:  # the disk is full, for example
-            raise invalid("path", f"{self._path} is damaged, and is left as it is: {error}") from None
+            raise invalid("path", f"{self._path} is damaged, and is left unchanged: {error}") from None
         self._base.close()
         log.unlink(missing_ok=True)
         fresh.replace(self._path)
@@ -172,16 +175,16 @@ class File(Memory):
         raise invalid(
             "path",
             f"{self._path} was damaged: {len(intact)} batches with {sum(batch.rows for batch in intact)} rows are "
-            f"intact and stay in it; the damaged file is kept as {kept}. Open it again to go on",
+            f"intact and stay in it; the damaged file is kept as {kept}. To continue, open it again",
         )
 
     def set_specification(self, specification: model_pb2.Specification, uid: str = "") -> None:
-        """Take rows of a model with this specification; if batches wait, the file keeps the one they were made for.
+        """Set the specification for further rows; while batches wait, the file keeps the one they were made for.
 
         Raises
         ------
         InvalidArgument
-            Batches wait whose rows have other attributes or classes.
+            If waiting batches have other attributes or classes.
         """
         before = self.specification
         if self.batches and before is not None and not can_read(before, specification):
@@ -218,12 +221,12 @@ class File(Memory):
         super().add_batches(batches)
 
     def drop_first(self, count: int) -> None:
-        """Forget the first `count`; with the last one the file gives its space back."""
+        """Remove the first `count` batches; when none is left, the file releases its space."""
         super().drop_first(count)
         try:
             self._remove_acknowledged()
         except sqlite3.Error:
-            # The disk is full: the next call removes these too, or they are sent again.
+            # The disk is full: the next call removes these too; otherwise they are sent again.
             self._is_behind = True
 
     @property
@@ -232,12 +235,12 @@ class File(Memory):
         return self._path.with_name(f"{self._path.name}.rejected")
 
     def keep_rejected(self, rows: RejectedRows) -> None:
-        """Append rows that the server refused to a file, a line of JSON each; they are on the disk when this returns.
+        """Append refused rows to a file, as lines of JSON; they are on the disk when this returns.
 
         Raises
         ------
         Unavailable
-            The file cannot be written, as on a full disk: the rows stay, and are refused again.
+            If the file cannot be written, for example because the disk is full; the rows stay in the buffer.
         """
         lines = [
             {
@@ -260,7 +263,7 @@ class File(Memory):
     def _remove_acknowledged(self) -> None:
         gone = self._last - len(self.batches)
         self._base.execute("PRAGMA synchronous = NORMAL")
-        if self._is_behind:  # gives the room of the log back, which a removal needs
+        if self._is_behind:  # releases the space of the log, which the removal needs
             self._base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._base.execute("DELETE FROM messages WHERE number BETWEEN ? AND ?", (MODEL + 1, gone))
         if not self.batches:
@@ -268,14 +271,14 @@ class File(Memory):
         self._is_behind = False
 
     def close(self) -> None:
-        """Close the file. It is not deleted even if it is empty, because another process may have opened it."""
+        """Close the file. It is not deleted even if empty, because another process may have opened it."""
         self._base.close()
 
 
 def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> bool:
-    """Return whether rows that were packed for one specification mean the same in another one.
+    """Return whether rows packed for one specification mean the same in another one.
 
-    Packed rows name attributes, values and classes by number. A model may have more of all of them since.
+    Packed rows refer to attributes, values and classes by number. The model may have got more of each since.
     """
     if rows.classes != now.classes[: len(rows.classes)] or len(rows.attributes) > len(now.attributes):
         return False
@@ -293,18 +296,18 @@ def _copy_synced(source: Path, target: Path) -> None:
 
 
 def _open_locked(path: Path) -> sqlite3.Connection:
-    """Open the file, made if it is not there, and keep every other process out until it is closed."""
+    """Open the file, creating it if missing, and lock it against other processes until it is closed."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        pass  # and it is not opened here: to close it would give up locks that this process holds on it
+        pass  # and do not open it here: closing it would release locks that this process holds on it
     except OSError as error:
         raise invalid("path", f"cannot open {path}: {error.strerror}") from None
     try:
         base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise invalid("path", f"cannot open {path}: {error}") from None
-    foreign = invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
+    foreign = invalid("path", f"{path} is not a buffer of quercus; it is left unchanged: name another file")
     try:
         base.execute("PRAGMA locking_mode = EXCLUSIVE")
         application = base.execute("PRAGMA application_id").fetchone()[0]
@@ -314,9 +317,9 @@ def _open_locked(path: Path) -> sqlite3.Connection:
             raise foreign
         base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
         base.execute("PRAGMA journal_mode = WAL")
-        base.execute("PRAGMA secure_delete = OFF")  # to overwrite what is removed takes room on the disk
+        base.execute("PRAGMA secure_delete = OFF")  # overwriting removed rows would need space on the disk
         base.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        base.execute("PRAGMA fullfsync = ON")  # where the system has it: macOS
+        base.execute("PRAGMA fullfsync = ON")  # has an effect on macOS only
     except sqlite3.Error as error:
         base.close()
         match error.sqlite_errorcode:
@@ -327,7 +330,7 @@ def _open_locked(path: Path) -> sqlite3.Connection:
             case sqlite3.SQLITE_CORRUPT:
                 raise invalid(
                     "path",
-                    f"{path} is damaged, and is left as it is ({error}): name another file; `sqlite3 {path} .recover` "
+                    f"{path} is damaged, and is left unchanged ({error}): name another file; `sqlite3 {path} .recover` "
                     "prints the intact rows",
                 ) from None
         raise invalid("path", f"cannot open {path}: {error}") from None
@@ -354,7 +357,7 @@ def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, byte
 
 
 def _row_count(request: instance_pb2.PushInstancesRequest) -> int:
-    """Return the number of rows of a message, from its named rows, ids or labels; 0 if only the server can tell."""
+    """Return the number of rows in a message, from its named rows, ids or labels; 0 if only the server knows it."""
     if request.rows.HasField("named"):
         return len(request.rows.named.rows)
     return len(request.ids) or len(request.labels.sets.masks) or len(request.labels.list.labels)

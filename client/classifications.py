@@ -1,4 +1,4 @@
-"""Predictions: the answers of Classify, of one or several requests, as one result."""
+"""Predictions: the responses to one or several Classify requests as one result."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 MAX_CLASSIFY_ROWS: Final = 10_000
 CLASSIFY_BYTES: Final = 8 * 1024 * 1024
-"""Aim for one Classify request or response, half of the limit of a message."""
+"""Target size of a Classify request or response: half of the message limit."""
 
 
 class CoverageBasis(StrEnum):
-    """The rows that gave the threshold of prediction sets."""
+    """The rows from which the threshold of prediction sets was computed."""
 
     NONE = "none"
-    """None, or the learner does not keep their predictions: every set has all classes."""
+    """No rows, or the learner does not keep their predictions: every set has all classes."""
     LABELLED = "labelled"
-    """Rows whose label came without a query: they are like the rows to come."""
+    """Rows labelled without a query, which represent the rows to come."""
     WEIGHTED = "weighted"
-    """Rows some of which were asked about, weighted by their margins like all rows."""
+    """Rows some of which were asked about, weighted by their margins to represent all rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictionSets:
     """Prediction sets of stated coverage, of n rows.
 
-    ``class_sets`` (n,) are bit masks of the classes. ``coverage`` is as stated, ``scores`` the number of rows,
-    predicted before their label came, that gave the threshold: with too few for the coverage a set has all classes.
-    ``basis`` says which rows these were. If several requests were needed, these are of the oldest tree.
+    ``class_sets`` (n,) are bit masks of the classes. ``coverage`` is the stated one; ``scores`` is the number of rows,
+    predicted before their label arrived, that gave the threshold: with too few for the coverage, a set has all classes.
+    ``basis`` is the kind of these rows. If several requests were needed, these values are of the oldest tree.
     """
 
     class_sets: NDArray[np.uint64]
@@ -54,12 +54,12 @@ class Classification:
     """The prediction for one row; arrays are (l,), in the order of ``classes``.
 
     ``label_set`` are the classes that no other class dominates: one class dominates another if its belief exceeds the
-    other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
-    all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
-    functions and they were asked for. ``prediction_set`` are the classes in the set of stated coverage, if one was.
-    ``overlap`` and ``ignorance``, if they were asked for and the learner tells them apart, are the two kinds of doubt
-    in bits: what further labels will hardly settle, because rows of several classes are alike, and what they will,
-    because too little is known of rows like this one. Together they are the entropy of ``theta``.
+    other's plausibility. ``node`` is the leaf of the row. If the row ends in several leaves, it is their last common
+    node; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
+    functions and they were requested. ``prediction_set`` are the classes in the set of stated coverage, if one was
+    stated. ``overlap`` and ``ignorance``, if requested and if the learner separates them, are the two kinds of doubt in
+    bits: overlap, because rows of several classes are alike, which further labels hardly reduce; and ignorance, because
+    too little is known of rows like this one, which they do. Their sum is the entropy of ``theta``.
     """
 
     label: str
@@ -86,11 +86,11 @@ class Classification:
 class Classifications:
     """The predictions for n rows; arrays are (n, l), in the order of ``classes``.
 
-    A request is answered from one tree version. Very many rows travel in several requests, and the tree may
-    grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
+    A request is answered from one tree version. Many rows need several requests, between which the tree may grow:
+    ``versions`` (n,) has the version for each row; ``version`` and ``as_of`` are those of the oldest tree.
     ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
-    ``unseen``: names in the rows that the model has never seen. ``prediction_sets``: of stated coverage, if one was.
-    ``overlap`` and ``ignorance`` (n,) as in `Classification`.
+    ``unseen``: names in the rows that the model has never seen. ``prediction_sets``: those of the stated coverage, if
+    one was stated. ``overlap`` and ``ignorance`` (n,) as in `Classification`.
     """
 
     classes: tuple[str, ...]
@@ -152,7 +152,7 @@ class Classifications:
         return (self[row] for row in range(len(self)))
 
     def to_arrow(self) -> pa.Table:
-        """Return the predictions as a table of Arrow, a row each.
+        """Return the predictions as an Arrow table, one row each.
 
         Returns
         -------
@@ -160,12 +160,12 @@ class Classifications:
             With the columns ``class``; ``theta:NAME``, ``pignistic:NAME``, ``belief:NAME`` and ``plausibility:NAME`` of
             each class; ``classes``, those that no other class dominates; ``set``, if a coverage was stated; ``overlap``
             and ``ignorance``, if they are known; ``node``, if the model has one tree; ``version``. Polars, DuckDB and
-            others read the predictions themselves (``polars.DataFrame(found)``), by the C interface of Arrow.
+            others read this object directly (``polars.DataFrame(found)``), by Arrow's C interface.
 
         Raises
         ------
         ModuleNotFoundError
-            When pyarrow is not installed.
+            If pyarrow is not installed.
         """
         import pyarrow as pa  # noqa: PLC0415 - an optional package
 
@@ -201,7 +201,7 @@ class Classifications:
 def classify_rows(attributes: int, classes: int, *, want_masses: bool = False) -> int:
     """Return the number of rows per Classify request that keeps request and response below the message limit."""
     rows = min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // (8 * max(attributes, 4 * classes + 2)))
-    if want_masses:  # every set of classes may have one, of 16 bytes
+    if want_masses:  # every set of classes may have a mass, of 16 bytes
         rows = min(rows, CLASSIFY_BYTES // (16 << min(classes, 16)))
     return max(1, rows)
 
@@ -211,7 +211,7 @@ def merged(
 ) -> Classifications:
     """Return the responses to one or several requests as one result, in order.
 
-    Without any there are no rows; no tree was used, so the version is 0.
+    No responses make a result without rows and with version 0, since no tree was used.
     """
     if not messages:
         none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))

@@ -13,7 +13,7 @@ from quercus.client.specifications import Specification
 from quercus.specification.attributes import Nominal, plain_number
 
 _NOT_PLAIN: Final = {"attributes", "classes", "learner", "strategy", "presentation", "guidance"}
-"""Fields of a specification that are compared otherwise; how rows are presented is not a difference."""
+"""Fields of a specification that are compared in other ways, or not at all, like the presentation of rows."""
 
 
 def same_model(model: Model, given: Specification) -> Model:
@@ -24,7 +24,7 @@ def same_model(model: Model, given: Specification) -> Model:
     Raises
     ------
     AlreadyExists
-        Naming what differs.
+        If it does not; the error names the differences.
     """
     differing = differences(model.specification, given)
     if differing:

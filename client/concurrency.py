@@ -1,4 +1,4 @@
-"""The differences between asyncio and threads, in pairs of classes: ``AsyncX`` for asyncio, ``X`` for threads.
+"""The differences between asyncio and threads, in pairs: ``AsyncX`` for asyncio, ``X`` for threads.
 
 Everything else is written once, in `quercus.client.aio`; ``make client`` derives `quercus.client.sync` from it.
 """
@@ -20,7 +20,7 @@ from quercus.client.errors import QuercusError, Unavailable
 
 T = TypeVar("T")
 JOIN_S = 1.0
-"""Seconds to wait for a thread whose call may hang because the server is gone."""
+"""Maximum seconds to wait for a thread whose call may hang because the server is gone."""
 
 AsyncFuture = asyncio.Future
 Future = concurrent.futures.Future

@@ -70,7 +70,7 @@ def _item_to_proto(item: DisplayItem) -> display_pb2.DisplayItem:
 
 
 def display_of(message: display_pb2.Display) -> Display:
-    """Return the items of a message, without those of a kind that only a later server knows."""
+    """Return the items of a message, without those of a kind that only newer versions know."""
     items: list[DisplayItem] = []
     for item in message.items:
         match item.WhichOneof("content"):
@@ -100,7 +100,7 @@ def message_of_presentation(given: Presentation) -> display_pb2.Presentation:
 
 
 def presentation_of(message: display_pb2.Presentation) -> Presentation:
-    """Return a presentation as the server holds it."""
+    """Return the presentation in a message."""
     return Presentation(
         tuple(AttributeView(**_fields_of(view)) for view in message.attributes),
         tuple(SeriesView(**_fields_of(curve)) for curve in message.series),
@@ -112,13 +112,13 @@ def presentation_of(message: display_pb2.Presentation) -> Presentation:
 
 
 def message_of_guidance(given: Guidance) -> model_pb2.Guidance:
-    """Return the message of what labellers are told."""
+    """Return the message of a guidance."""
     examples = [message_of(model_pb2.ClassExample, each) for each in given.examples]
     return filled(model_pb2.Guidance, title=given.title, text=given.text, examples=examples)
 
 
 def guidance_of(message: model_pb2.Guidance) -> Guidance:
-    """Return what labellers are told, as the server holds it."""
+    """Return the guidance in a message."""
     return Guidance(
         message.title, message.text, tuple(ClassExample(**_fields_of(each)) for each in message.examples)
     )

@@ -1,4 +1,4 @@
-"""Files and names of files that survive a power cut once a function here has returned."""
+"""Functions after whose return a file, or its name, survives a power cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 def sync_file(path: Path) -> None:
     """Flush the content of a file to the disk."""
-    descriptor = os.open(path, os.O_RDWR)  # some systems flush only what may be written
+    descriptor = os.open(path, os.O_RDWR)  # some systems flush only files opened for writing
     try:
         os.fsync(descriptor)
     finally:
@@ -26,7 +26,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace_durably(fresh: Path, target: Path) -> None:
-    """Let a whole new file take the place of ``target``: after a power cut either is there, and whole."""
+    """Replace ``target`` by a new file: after a power cut, either the old or the new one is there, complete."""
     sync_file(fresh)
     fresh.replace(target)
     sync_folder(target.parent)

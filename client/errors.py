@@ -1,7 +1,7 @@
 """One small hierarchy of errors: every exception of a call is a :class:`QuercusError`.
 
-Attributes and prunings check themselves when they are made. They raise `quercus.belief.errors.InvalidInput`, which is a
-``ValueError`` as :class:`InvalidArgument` is.
+Attributes and prunings check themselves when they are created. They raise `quercus.belief.errors.InvalidInput`, which,
+like :class:`InvalidArgument`, is a ``ValueError``.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class QuercusError(Exception):
     report : PushReport or None
         On errors of ``push``: the progress when it failed.
     row : int or None
-        On errors of ``push``: the position of the row that was refused, counted from 0 in the given order.
+        On errors of ``push``: the position of the refused row, counted from 0 in the given order.
     retry_s : float or None
-        Seconds after which to try again, if the server did nothing and requests another attempt.
+        Seconds after which to retry, if the server did nothing and suggests another attempt.
     is_permanent : bool
-        Whether only a change of the server ends the failure: its store is damaged, or it does not know the call.
+        Whether retrying cannot help until the server is changed: its store is damaged, or it does not know the call.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -81,15 +81,15 @@ class QuercusError(Exception):
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A row that is not stored, and why.
+    """A row that was not stored, with the reason.
 
     Attributes
     ----------
-    position : counted from 0 in the given order; ``None`` where an outbox sent the row later.
-    id : its id; empty if none was given, or none that is text.
+    position : counted from 0 in the given order; ``None`` if an outbox sent the row later.
+    id : its id; empty if none was given, or it is not text.
     error : the error; it names the position, the attribute, the value and the bound.
-    values : the values by attribute, as they were sent; ``None`` if the row could not be.
-    label : its label, as it was sent.
+    values : the values by attribute, as sent; ``None`` if the row could not be sent.
+    label : its label, as sent.
     """
 
     position: int | None
@@ -100,7 +100,7 @@ class RejectedRow:
 
     @property
     def reason(self) -> str:
-        """The fault, with the attribute and without the position."""
+        """The fault, with the attribute but without the position."""
         if not self.error.violations:
             return self.error.message
         fault = self.error.violations[0]
@@ -110,7 +110,7 @@ class RejectedRow:
 
 @dataclass(frozen=True)
 class RejectedRows:
-    """Rows that are not stored, while the others of their message are."""
+    """Rows that were not stored, although the others of their message were."""
 
     rows: tuple[RejectedRow, ...]
 
@@ -150,7 +150,7 @@ class ResourceExhausted(QuercusError):  # noqa: N818
 
 
 class BufferFull(QuercusError):  # noqa: N818
-    """A full buffer of rows that wait for the server; none of the added rows is in it."""
+    """The buffer of rows that wait for the server is full; none of the new rows was added."""
 
 
 class Unavailable(QuercusError):  # noqa: N818
@@ -179,14 +179,14 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
-    grpc.StatusCode.ABORTED: Unavailable,  # something changed meanwhile: the same call may succeed
+    grpc.StatusCode.ABORTED: Unavailable,  # something changed concurrently: the same call may succeed
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
     grpc.StatusCode.CANCELLED: Cancelled,
 }
 
 _BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 _TOO_LARGE = "message larger than max"
-"""Words in which gRPC describes a message beyond a bound, on either side."""
+"""gRPC's words for a message beyond a bound, on either side."""
 _LASTING = frozenset({grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNIMPLEMENTED})
 
 
@@ -223,7 +223,7 @@ def refused_row(
     row
         Position of the row in the message.
     position
-        Position in the given order, which the exception names in its place; ``None``: not known.
+        Position in the given order, which the exception names instead; ``None`` if unknown.
     """
     place = field.replace(f"[{row}]", "" if position is None else f"[{position}]", 1)
     failed = kind(f"{place}: {reason}", (FieldViolation(place, reason),))
@@ -249,12 +249,12 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
     if code is grpc.StatusCode.CANCELLED and is_rejected(details):
-        kind, details = Unavailable, f"{address} has more calls waiting than it takes: call again later"
+        kind, details = Unavailable, f"{address} has too many waiting calls: call again later"
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in details:
-        kind = InvalidArgument  # the message itself is at fault: it would be refused for ever
+        kind = InvalidArgument  # the message itself is at fault, and would always be refused
     if code is grpc.StatusCode.UNIMPLEMENTED:
         details = (
-            f"{address} does not know this call: it is of another version than this client ({__version__}), or no "
+            f"{address} does not know this call: its version differs from this client's ({__version__}), or it is no "
             f"quercus server at all ({details})"
         )
     elif kind is ServerError:
@@ -269,7 +269,7 @@ def _read_details(call: Any, failed: QuercusError) -> None:
     """Read the invalid fields, the row, and the seconds after which to try again."""
     try:
         status = rpc_status.from_call(call)
-    except ValueError:  # details that contradict the status: not ours, the code and message stand
+    except ValueError:  # details that contradict the status are not ours: keep the code and the message
         return
     violations: list[FieldViolation] = []
     for detail in status.details if status is not None else ():

@@ -10,12 +10,12 @@ from quercus.client.messages import filled
 from quercus.v1 import query_pb2
 
 ANY: Final = "-"
-"""Name that means any model: all models that have queries, in turn."""
+"""Stands for all models that have queries, in turn."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """The queries that a labeller wants; an empty field excludes nothing.
+    """A labeller's filter of queries; an empty field excludes nothing.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Filter:
     values
         Values of nominal attributes that the row must have.
     tags
-        Tags that the model must have, all of them; for any model (``"-"``).
+        Tags that the model must all have, if any model (``"-"``) is requested.
     """
 
     classes: Sequence[str] = ()

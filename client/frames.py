@@ -1,4 +1,4 @@
-"""Frames of any library: pandas, polars, all others that `narwhals` knows, and what speaks the C interface of Arrow."""
+"""Frames of any library: pandas, polars, others that `narwhals` supports, and objects with Arrow's C interface."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 def frame_of(given: object) -> nw.DataFrame[Any] | None:
-    """Return a frame of any library as one of narwhals; ``None``: it is none.
+    """Return a frame of any library as a narwhals frame; ``None`` if the object is not a frame.
 
     Raises
     ------
     ValueError
-        For a frame that cannot be read, as one that is not computed yet.
+        For a frame that cannot be read, such as one that is not computed yet.
     """
     is_arrow = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
-    is_arrow &= not (hasattr(given, "dtype") or hasattr(given, "type"))  # one column
+    is_arrow &= not (hasattr(given, "dtype") or hasattr(given, "type"))  # a single column
     if not (is_arrow or hasattr(type(given), "columns")):  # narwhals takes 50 ms to import
         return None
     import narwhals as nw  # noqa: PLC0415
@@ -40,7 +40,7 @@ def frame_of(given: object) -> nw.DataFrame[Any] | None:
 
 
 def _arrow_table(given: object) -> Any:
-    """Return what speaks the C interface of Arrow, such as a batch or a reader of batches, as a table."""
+    """Return an object with Arrow's C interface, such as a batch or a reader of batches, as a table."""
     try:
         import pyarrow  # noqa: PLC0415 - an optional package
     except ModuleNotFoundError:
@@ -48,4 +48,4 @@ def _arrow_table(given: object) -> Any:
     try:
         return pyarrow.table(given)
     except (pyarrow.ArrowException, TypeError) as error:
-        raise ValueError(f"a {type(given).__name__} is not a table of Arrow: {error}") from None
+        raise ValueError(f"a {type(given).__name__} is not an Arrow table: {error}") from None

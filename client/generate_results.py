@@ -1,11 +1,11 @@
 """Derives `quercus.client.results` and `quercus.client.specifications` from the protocol: run ``make proto``.
 
-A message with the option ``result`` has a frozen dataclass with a field for each of its own. Types say how a field is
-shown; where they do not, the option ``python`` does (``proto/quercus/v1/options.proto``). The comments of the protocol
-are the docstrings. What a result adds to its message is written by hand, in a base class of `quercus.client.additions`
-named after the result: ``StatusAdditions``.
+A message with the option ``result`` becomes a frozen dataclass with the same fields. The type of a field determines its
+form in Python, unless the option ``python`` does (``proto/quercus/v1/options.proto``). The comments of the protocol
+become the docstrings. Hand-written additions to a result are in a base class in `quercus.client.additions` named after
+it: ``StatusAdditions``.
 
-The definition of a model is given as well as read, so its class has ``None`` for what is left to the defaults.
+The definition of a model is written as well as read by users, so fields of its class may be ``None`` for the default.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ WHOLE: Final = (F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE
 
 @dataclass(frozen=True)
 class Form:
-    """A type in Python: its name, how a value of the message becomes one of it, and what it is if nothing is given.
+    """A type in Python: its name, the expression that converts a value of the message, and its empty value.
 
-    ``read`` has the value at ``{}``, and the message around it at ``{message}``. ``empty`` is None for a type without a
-    value for nothing.
+    In ``read``, ``{}`` stands for the value, and ``{message}`` for its message. ``empty`` is None for a type without an
+    empty value.
     """
 
     type: str
@@ -150,7 +150,7 @@ PARTS: Final = {
 
 @dataclass(frozen=True)
 class Message:
-    """A message, with its place in its file, and the comments of the file by the path of what they stand before."""
+    """A message, with its place in its file, and the file's comments by the path of the element that they precede."""
 
     proto: DescriptorProto
     module: str
@@ -163,13 +163,13 @@ class Message:
         return self.comments.get(self.path, "")
 
     def fields(self) -> Iterator[tuple[FieldDescriptorProto, str]]:
-        """Yield its fields with the comments before them, in the order in which they are declared."""
+        """Yield its fields with the comments before them, in order of declaration."""
         for k, each in enumerate(self.proto.field):
             yield each, self.comments.get((*self.path, 2, k), "")
 
     @property
     def result(self) -> options_pb2.Result | None:
-        """The option of that name; None if the Python client does not show it."""
+        """The option ``result``; None if the Python client has no result for it."""
         options = self.proto.options
         return options.Extensions[options_pb2.result] if options.HasExtension(options_pb2.result) else None
 
@@ -188,11 +188,11 @@ class ResultField:
     read: str
     """The value in the message, in Python."""
     empty: str | None
-    """The value if nothing is given, in Python; None: it must be given."""
+    """The default value, as a Python expression; None: it must be given."""
     meaning: str
     is_secret: bool = False
     has_default: bool = False
-    """True if the protocol says what it is if nothing is given."""
+    """True if the protocol defines the default."""
 
     def declaration(self, must_be_given: bool) -> str:
         """Return its line in the class."""
@@ -231,7 +231,7 @@ class Protocol:
 
     @cached_property
     def results(self) -> dict[str, Message]:
-        """The messages that have results, each after those that it needs, by name."""
+        """The messages that have results, by name, each after those that it needs."""
         found: dict[str, Message] = {}
         seen: set[str] = set()
 
@@ -250,11 +250,11 @@ class Protocol:
         return found
 
     def needs_classes(self, message: Message) -> bool:
-        """Return whether the frame is needed to read a message: it names no classes, or its parts do not."""
+        """Return whether reading a message needs the frame, since it or its parts do not name the classes."""
         return any(re.search(r"(?<!\.)\bclasses\b", each.read) for each in self.fields_of(message))
 
     def fields_of(self, message: Message, before: str = "message") -> Iterator[ResultField]:
-        """Yield the fields of the result of a message, which stands in the variable `before`."""
+        """Yield the fields of the result of a message, given the expression `before` for the message."""
         if message.result is not None:
             for given in message.result.given:
                 yield ResultField(given.name, given.type, given.name, None, given.meaning)
@@ -294,7 +294,7 @@ class Protocol:
         if entry is not None:
             key, value = (self.single_form(each) for each in entry.field)
             if value.read != "{}":
-                raise ValueError(f"values of {proto.name} would have to be read one by one")
+                raise ValueError(f"values of {proto.name} cannot be read all at once")
             return Form(
                 f"Mapping[{key.type}, {value.type}]",
                 "dict(sorted({}.items()))",
@@ -325,7 +325,7 @@ class Protocol:
             return FORMS[proto.type_name]
         message = self.results.get(proto.type_name)
         if message is None:
-            raise ValueError(f"{proto.type_name} of {proto.name} has no result, and no form of its own")
+            raise ValueError(f"{proto.type_name} of {proto.name} has neither a result nor a form")
         more = ", classes" if self.needs_classes(message) else ""
         return Form(message.name, f"{message.name}.from_message({{}}{more})")
 
@@ -348,12 +348,12 @@ class Protocol:
 
 
 def constant_name(enum: EnumDescriptorProto) -> str:
-    """Return the name of an enum as that of a constant, which is the prefix of its values too."""
+    """Return the name of the constant for an enum, which is also the prefix of its values."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
 
 
 def enum_source(enum: EnumDescriptorProto) -> str:
-    """Return the words of an enum, in Python."""
+    """Return the source of an enum's words."""
     name = constant_name(enum)
     words = {each.number: each.name.removeprefix(f"{name}_").lower() for each in enum.value if each.number}
     options = enum.options.Extensions[options_pb2.words]
@@ -387,10 +387,10 @@ def quoted(comment: str) -> str:
 
 
 def result_source(protocol: Protocol, message: Message) -> str:
-    """Return the class of a result, in Python."""
+    """Return the source of a result's class."""
     fields = list(protocol.fields_of(message))
     given = [] if message.result is None else [each.name for each in message.result.given]
-    # What has no empty value must be given, and so must all before it; and the first, unless it has a default.
+    # Fields without an empty value are required, as are all before them; and the first, unless it has a default.
     forced = max(
         (k for k, each in enumerate(fields) if each.empty is None), default=-1 if fields[0].has_default else 0
     )
@@ -410,13 +410,13 @@ def result_source(protocol: Protocol, message: Message) -> str:
         "    @classmethod",
         f"    def from_message(cls, {parameters}) -> Self:",
         '        """Return the result of a message."""',
-        f"        return cls({', '.join(each.read for each in fields)})",  # keywords cost a tenth more
+        f"        return cls({', '.join(each.read for each in fields)})",  # keywords would take 10 % longer
     ]
     return "\n".join(lines) + "\n"
 
 
 def specification_source(protocol: Protocol) -> str:
-    """Return the class of a model's definition, in Python."""
+    """Return the source of the class of a model's definition."""
     message = protocol.messages[SPECIFICATION]
     declarations, several, meanings = [], [], {}
     for proto, meaning in message.fields():

@@ -1,4 +1,4 @@
-"""The guess that the reason of a query contains: the class that the model thinks likeliest."""
+"""The guess in the reason of a query: the class that the model considers likeliest."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:  # its module imports numpy
     from quercus.client.results import Model, Query
 
 LEAST_GUESSED_SHARE: Final = 0.5
-"""Share from which on the foremost class is offered as a guess."""
+"""Minimum share of the likeliest class for it to be offered as a guess."""
 LEAST_LEAD: Final = 0.1
-"""Lead of the foremost class over the second one from which on it is offered: less is a coin toss."""
+"""Minimum lead over the second class for it to be offered: less is a coin toss."""
 NEGLIGIBLE_SHARE: Final = 0.005
-"""Shares that differ by less are alike."""
+"""Shares that differ by less count as equal."""
 
 
 def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
-    """Return the place of the guessed class in the frame, and its share in (0, 1].
+    """Return the index of the guessed class in the frame, and its share in (0, 1].
 
     ``None``: the reason has no estimate, the presentation withholds it, or it is little better than a coin toss.
     """
-    if withholds_guess(model):  # the query may have been leased before that
+    if withholds_guess(model):  # the query may have been leased before that was set
         return None
     for fact in query.reason.facts:
         if isinstance(fact.value, Shares):
@@ -32,7 +32,7 @@ def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
 
 
 def foremost_class(theta: Sequence[float]) -> tuple[int, float] | None:
-    """Return the place and the share of the class that an estimate guesses; None: it is little better than a coin toss.
+    """Return the index and the share of the likeliest class; None if it is little better than a coin toss.
 
     Examples
     --------
@@ -45,13 +45,13 @@ def foremost_class(theta: Sequence[float]) -> tuple[int, float] | None:
 
 
 def withholds_guess(model: Model) -> bool:
-    """Return whether labellers of a model must not see what it guesses."""
+    """Return whether labellers of a model must not see its guess."""
     presentation = model.specification.presentation
     return presentation is not None and not {"reason", "guess"}.isdisjoint(presentation.withheld)
 
 
 def likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[float, ...]:
-    """Return an estimate given what is known of the row: in proportion to the plausibility of each class.
+    """Return an estimate weighted by the plausibility of each class, that is, given what is known of the row.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Start and stop of the HTTP servers of this package: the console, and bridges that others call.
+"""Start and stop of HTTP servers: the console, and bridges that receive requests.
 
-Their connections (`TimedProtocol`) are those of the service's HTTP port as well.
+The service's HTTP port uses the same connections (`TimedProtocol`).
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ GRACE_S = 3
 MAX_CONNECTIONS = 2_000
 LOOPBACK = ("127.0.0.1", "::1")
 PEER = "quercus.peer"
-"""Key of a connection's other end, host and port, in the scope of a request; no header changes it, unlike `client`."""
+"""Key of the peer's host and port in the scope of a request; unlike `client`, no header changes it."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""Longest headers of a request."""
+"""Maximum size of a request's headers, in bytes."""
 
 ARRIVAL_S = 10.0
-"""Longest time until the headers of a request have arrived; connections that say nothing would keep others out."""
+"""Maximum seconds until the headers of a request have arrived, since silent connections would keep others out."""
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1 on a connection that is closed when a request does not arrive in time."""
+    """HTTP/1.1 on a connection that is closed if a request does not arrive in time."""
 
     _arriving: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._arriving = self.loop.call_later(ARRIVAL_S, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the timer."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request: the first of one starts its time, its whole headers end it."""
+        """Receive a part of a request: the first part starts the timer, and complete headers stop it."""
         if self._arriving is None and (self.cycle is None or self.cycle.response_complete):
             self._arriving = self.loop.call_later(ARRIVAL_S, self.transport.close)
         super().data_received(data)
@@ -63,12 +63,12 @@ class TimedProtocol(H11Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Raises
     ------
     InvalidInput
-        When the address cannot be listened on.
+        If it is impossible to listen on the address.
     """
     try:
         family, kind, _, _, address = socket.getaddrinfo(
@@ -77,7 +77,7 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen()  # requests that arrive before the first is answered wait
+        made.listen()  # so that early requests wait until the server runs
     except OSError as error:
         raise InvalidInput("port", f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return made
@@ -94,13 +94,13 @@ def serve(
 ) -> None:
     """Answer until SIGINT or SIGTERM; requests beyond ``max_connections`` at once get status 503.
 
-    A request from a proxy on this machine, or from one of ``trusted_proxies`` (addresses or networks), counts as one
+    A request from a proxy on this machine, or from one of ``trusted_proxies`` (addresses or networks), counts as coming
     from the address in its header X-Forwarded-For.
 
     Raises
     ------
     InvalidInput
-        When certificate and key are none.
+        If certificate and key are not valid.
     """
     try:
         settings = uvicorn.Config(
@@ -126,18 +126,18 @@ def serve(
     logging.getLogger("uvicorn.error").addFilter(_is_fault)
     server = uvicorn.Server(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn handles them once it runs, and raises them again when it has ended; one that comes before also ends it
+        # uvicorn handles signals while it runs, and raises them again at its end; an earlier signal must also end it
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[listening])
 
 
 def _is_fault(record: logging.LogRecord) -> bool:
-    """Return whether a line of the log is told: not that a request was cancelled because the program ends."""
+    """Return whether to log a record: not that a request was cancelled because the program ends."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 def _with_peer(application: ASGIApp, trusted: list[str]) -> ASGIApp:
-    """Return an application that is told the peer of a connection, beside the client that a trusted proxy names."""
+    """Return an application that gets the peer of a connection in addition to the client that a trusted proxy names."""
     behind_proxies: Any = ProxyHeadersMiddleware(application, trusted)  # type: ignore[arg-type]
 
     async def serve_request(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""The keys with which a person labels: one rule for the terminal and the browser."""
+"""The keys for labelling, by the same rule in the terminal and the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 UNSEEN_S: Final = 0.25
-"""Seconds for which a query is visible, and the labeller's hands at rest, before a press can answer it."""
+"""Seconds for which a query must have been visible, without key presses, before a key can answer it."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Command:
     name
         Name of the command, for programs.
     key
-        The key to press, unless a class has it.
+        The key, unless a class has it.
     mark
-        The key, no letter, where a class has the others.
+        The key if a class has the other: a sign.
     label
-        In a word or two, beside the key.
+        Short description, shown with the key.
     help
-        In a sentence.
+        Description in a sentence.
     also
-        A second key for the same.
+        A second key of the command.
     """
 
     name: str
@@ -73,8 +73,8 @@ COMMANDS: Final = (
         "neighbours",
         "n",
         "=",
-        "neighbours",
-        "Show the rows of known class that are most similar to this one.",
+        "rows like it",
+        "Show the rows of known class that are most like this one.",
     ),
     Command(
         "guidelines",
@@ -94,7 +94,7 @@ COMMANDS: Final = (
         "back",
         "b",
         "<",
-        "back",
+        "undo",
         "Go back to your last answer: give another, or take it back.",
         "z",
     ),
@@ -124,18 +124,18 @@ _KEYBOARD: Final = (
     + "".join(each for each in string.punctuation if each not in _MARKS)
     + _MARKS
 )
-"""The 94 characters that keyboards share, more than classes and commands need; the first are missed least."""
+"""The 94 characters on every keyboard, more than classes and commands need, in order of preference."""
 _LONE_DIGIT: Final = re.compile(r"(?<![0-9])0*([0-9])(?![0-9])")
 
 
 @dataclass(frozen=True)
 class Grade:
-    """The certainty of a labeller, in a word.
+    """A grade of certainty of a labeller.
 
     Attributes
     ----------
     name
-        The word.
+        Name of the grade.
     others
         Plausibility of every other class, in [0, 1]; that of the named class is 1.
     """
@@ -144,7 +144,7 @@ class Grade:
     others: float
 
     def label(self, name: str, classes: Sequence[str]) -> str | dict[str, float]:
-        """Return the label that names a class so surely.
+        """Return the label that names a class with this certainty.
 
         Examples
         --------
@@ -155,22 +155,22 @@ class Grade:
 
 
 GRADES: Final = (Grade("sure", 0.0), Grade("rather sure", 0.3), Grade("only a guess", 0.7))
-"""The surest first, which holds unless another is chosen."""
+"""The grades from the surest on, which is the default."""
 
 
 @dataclass(frozen=True)
 class LabellingKeys:
-    """The keys of a model's classes, and of the commands beside them. No two have the same key.
+    """The keys of a model's classes and of the commands; all are different.
 
     Parameters
     ----------
     names
         The classes, in declared order.
     classes
-        For each of them its key, and then other keys that mean the same: the other case of its letter, and a name that
-        is one character.
+        For each class its key, then its alternatives: the other case of its letter, and its name if that is a single
+        character.
     commands
-        For each command, by name, its keys.
+        The keys of each command, by its name.
     """
 
     names: tuple[str, ...]
@@ -178,11 +178,11 @@ class LabellingKeys:
     commands: Mapping[str, tuple[str, ...]]
 
     def class_of(self, key: str) -> str | None:
-        """Return the class of a key; ``None``: it is the key of none."""
+        """Return the class of a key; ``None`` if there is none."""
         return next((name for name, keys in zip(self.names, self.classes, strict=True) if key in keys), None)
 
     def command_of(self, key: str) -> str | None:
-        """Return the name of the command that a key has; ``None``: it is the key of none."""
+        """Return the name of the command of a key; ``None`` if there is none."""
         return next(
             (each.name for each in COMMANDS if key in self.commands[each.name]),
             None,
@@ -201,7 +201,7 @@ class LabellingKeys:
 def labelling_keys(classes: tuple[str, ...]) -> LabellingKeys:
     """Return the keys for classes in declared order, by `KEY_RULE`.
 
-    A class that is added after the others moves no key of a class, except one that is its name.
+    A class added after the others does not change the keys of other classes, unless its name is such a key.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def labelling_keys(classes: tuple[str, ...]) -> LabellingKeys:
 
 
 def _choose_class_keys(classes: tuple[str, ...]) -> dict[str, str]:
-    """Return the key that is shown for each class: the same if classes are declared at once or added one by one."""
+    """Return the key shown for each class, whether classes are declared at once or added later."""
     chosen: dict[str, str] = {}
     for name in classes:
         if len(name) == 1 and name in _KEYBOARD:
@@ -253,7 +253,7 @@ def _choose_class_keys(classes: tuple[str, ...]) -> dict[str, str]:
 
 
 def _wished_keys(name: str) -> Iterator[str]:
-    """Yield the keys for a class of more than one letter, the best first; letters in lower case, without accents."""
+    """Yield keys for a class whose name has several characters, best first; letters in lower case, without accents."""
     plain = unicodedata.normalize("NFKD", name).casefold()
     own = [each for each in plain if each in _KEYBOARD]
     yield from _LONE_DIGIT.findall(plain)
@@ -261,14 +261,14 @@ def _wished_keys(name: str) -> Iterator[str]:
     yield from (each for each in own if each.isdigit())
     if not any(each.isalpha() for each in own):
         yield from own
-    if any(each.isdigit() for each in own):  # another digit would contradict its name
+    if any(each.isdigit() for each in own):  # another digit would be misleading
         yield from _LETTERS
     yield from _DIGITS
     yield from _LETTERS
 
 
 def _choose_command_keys(taken: frozenset[str], avoided: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Return the keys of the commands: none that is taken, and none that is avoided while there are others."""
+    """Return the keys of the commands: never taken ones, and avoided ones only if there are no others."""
     chosen: dict[str, tuple[str, ...]] = {}
     for command in COMMANDS:
         letters = tuple(key for key in (command.key, command.also) if key and key not in taken | avoided)
@@ -292,6 +292,6 @@ def aria_shortcut(keys: tuple[str, ...]) -> str:
     spoken = []
     for key in keys:
         if key.swapcase() != key and key.lower() in keys and key.isupper():
-            continue  # its lower case says it
+            continue  # the lower-case key covers it
         spoken.append("Plus" if key == "+" else f"Shift+{key}" if key.isupper() else key)
     return " ".join(spoken)

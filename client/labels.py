@@ -1,4 +1,4 @@
-"""Labels in the forms that people write, and their compact forms on the wire.
+"""Labels in the forms that people use, and their compact encoding for the wire.
 
 A label is: ``None``, NaN or pandas' NA (nothing is known), a class (by any spelling of its value, as ``True`` or
 ``"TRUE"`` for ``true``: `quercus.specification.values`), a set of classes or a list of their texts (one of these), a
@@ -35,7 +35,7 @@ class MassLike(Protocol):
 
 
 Name = str | float
-"""The name of a class: text, a truth value or a number."""
+"""The name of a class: text, a Boolean or a number."""
 LabelLike = (
     str
     | float
@@ -125,7 +125,7 @@ class LabelEncoder:
         return mask
 
     def _class_of(self, given: Any, field: str) -> str:
-        """Return the class that is meant, as the model spells it."""
+        """Return the class, spelled as in the model."""
         try:
             text = canonical_cell(given)
         except ValueError as error:

@@ -14,31 +14,31 @@ from quercus.client.specifications import Specification
 from quercus.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
-"""Seconds for which a remembered specification is used: a client that sends single rows requests it once a second.
+"""Seconds for which a remembered specification is used: a client that pushes single rows fetches it once a second.
 
-Learned values may be missing from the remembered specification; they travel by name. Rows given by name could be
-misread only if the model was deleted and created again with other attributes within this time. Pushed rows
-name the model that they were encoded for, and the server refuses them.
+Values learned since may be missing from it; they are sent by name. Encoded rows could be misread only if, within this
+time, the model was deleted and created again with other attributes. Pushed rows have the uid of the model that they
+were encoded for, so that the server refuses them then.
 """
 
 
 class SeenSequences:
-    """The newest sequence number that this client saw of each model, for "read your own writes".
+    """The newest sequence number that this client has seen of each model, for reading its own writes.
 
-    A number belongs to one uid. A new model of the same name starts at 1 again, so its uid resets the number.
+    A number belongs to a uid: a new model of the same name starts at 1 again.
     """
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, int]] = {}
 
     def record_sequence(self, model: str, uid: str, sequence: int) -> None:
-        """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
+        """Record ``sequence`` if it is newer. A lost race leaves an older bound, never a wrong one."""
         known, newest = self._newest.get(model, (uid, 0))
         if known != uid or sequence > newest:
             self._newest[model] = (uid, sequence)
 
     def record_uid(self, model: str, uid: str) -> None:
-        """Note the uid of the model of this name; forget the numbers of another model."""
+        """Record the uid of the model; forget the number if it belongs to another model."""
         self.record_sequence(model, uid, 0)
 
     def forget_model(self, model: str) -> None:
@@ -46,11 +46,11 @@ class SeenSequences:
         self._newest.pop(model, None)
 
     def model_uid(self, model: str) -> str:
-        """Return the identity of the model that last had this name; empty if none is known."""
+        """Return the uid of the model that last had this name; empty if none is known."""
         return self._newest.get(model, ("", 0))[0]
 
     def newest_sequence(self, model: str) -> int:
-        """Return the newest number seen; 0 if there was none."""
+        """Return the newest number seen; 0 if there is none."""
         return self._newest.get(model, ("", 0))[1]
 
 
@@ -101,7 +101,7 @@ class RowFormats:
     Parameters
     ----------
     clock
-        Function that returns seconds, which never go back.
+        Monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -109,7 +109,7 @@ class RowFormats:
         self._known: dict[str, tuple[float, RowFormat]] = {}
 
     def get_fresh(self, model: str) -> RowFormat | None:
-        """Return the format if it was learned less than ``FRESH_S`` ago."""
+        """Return the format if it was fetched less than ``FRESH_S`` seconds ago."""
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 

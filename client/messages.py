@@ -1,4 +1,4 @@
-"""Messages filled with what a user gave: a value that a field cannot hold is an error that names it."""
+"""Messages filled from user input, with errors that name the field of a value that does not fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quercus.client.errors import InvalidArgument, invalid
 P = ParamSpec("P")
 M = TypeVar("M")
 LONGEST_S: Final = 315_576_000_000
-"""Seconds that a protobuf duration holds."""
+"""Maximum seconds of a protobuf duration."""
 _BOUNDS = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
@@ -58,7 +58,7 @@ def filled(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
 
 
 def message_of(kind: Callable[..., M], given: object) -> M:
-    """Return the message of a value whose fields have the names of the message's; enums have their words.
+    """Return the message of an object with the same field names; enum values are given as words.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def to_timestamp(at: datetime | None) -> Timestamp | None:
 
 
 def enum_value(enum: EnumDescriptor, field: str, word: str) -> Any:
-    """Return the value of an enum with a name, as users write it; raise InvalidArgument if there is none.
+    """Return the enum value of a word, as users write it; raise InvalidArgument if there is none.
 
     Examples
     --------

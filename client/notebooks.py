@@ -1,7 +1,7 @@
-"""Results as HTML, which notebooks show: small plain tables, escaped, that load nothing.
+"""Results as HTML for notebooks: small plain tables, escaped, without external resources.
 
-Names and values come from sensors and labellers. They are text here: no markup, no mathematics for a notebook to
-typeset, and no characters that change the direction of writing.
+Names and values come from sensors and labellers, so they are shown as text: without markup, mathematics for the
+notebook to typeset, or characters that change the writing direction.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from quercus.client.tree_nodes import TreeNode
 
 MOST_ROWS: Final = 30
-"""Rows of a table; the last line says how many are left out."""
+"""Maximum number of rows in a table; a last line has the number of the others."""
 MOST_CLASSES: Final = 8
-"""Classes that have a column each."""
+"""Maximum number of classes with a column each."""
 MOST_CHARACTERS: Final = 80
-"""Characters of a cell."""
+"""Maximum number of characters in a cell."""
 
 
 def cell_text(value: object) -> str:
@@ -47,11 +47,11 @@ def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     Parameters
     ----------
     title
-        What it shows.
+        Title of the table.
     header
         Names of the columns.
     rows
-        The cells; a number is given as it shall be read. Those beyond `MOST_ROWS` are not asked for.
+        The cells, with numbers already formatted. Rows beyond `MOST_ROWS` are not consumed.
     size
         Number of all rows.
     """
@@ -61,7 +61,7 @@ def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object
         lines.append(f'<tr><td colspan="{len(header)}">… {size - len(shown):,} more</td></tr>')
     names = (f'<th scope="col">{cell_text(name)}</th>' for name in header)
     return (
-        '<table class="tex2jax_ignore mathjax_ignore">'  # of MathJax: names are not mathematics
+        '<table class="tex2jax_ignore mathjax_ignore">'  # so that MathJax ignores it: names are not mathematics
         f"<caption>{cell_text(title)}</caption>"
         f"<thead><tr>{''.join(names)}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
@@ -103,7 +103,7 @@ _COLUMNS: Final = ("probability", "pignistic", "belief", "plausibility")
 
 
 def classifications_html(found: Classifications) -> str:
-    """Return the predictions for rows as a table: of each the class, and its numbers."""
+    """Return the predictions for rows as a table of classes and numbers."""
 
     def rows() -> Iterator[tuple[Any, ...]]:
         columns = (found.theta, found.pignistic, found.belief, found.plausibility)

@@ -1,8 +1,8 @@
 """A buffer between a sensor that cannot wait and a server that may be unreachable.
 
-Rows go into the buffer at once, and to the server as soon as it accepts them. The buffer is bounded; it is memory, or a
-file that outlives the process. Every batch carries an id that the server remembers, so a batch that is sent twice is
-stored once.
+Rows go into the buffer at once, and to the server as soon as it accepts them. The buffer is bounded; it is in memory,
+or in a file that outlives the process. Every batch has an id that the server remembers, so a batch that is sent twice
+is stored once.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ BATCH_ROWS = 1000
 
 
 class Outbox:
-    """Takes rows at any time and pushes them in a background thread.
+    """Accepts rows at any time and pushes them in a background thread.
 
     Parameters
     ----------
     client
-        Must stay open as long as the outbox.
+        The client, which must stay open as long as the outbox.
     model
         Name of the model.
     path
-        File of the rows that are not acknowledged yet; those of an earlier process are pushed first. ``None``: memory,
-        which ends with the process.
+        File for rows that are not acknowledged yet; those of an earlier process are pushed first. ``None``: keep them
+        in memory, where they are lost when the process ends.
     max_bytes
-        Most bytes of waiting rows, in the form in which they travel.
+        Maximum size of waiting rows in bytes, as encoded for sending.
     specification
-        Specification of the model. If omitted, it comes from the server, or from the file of an earlier process while
-        the server is unreachable. Before the first row is sent, it is compared with the server's.
+        Specification of the model. If omitted, it comes from the server, or, while that is unreachable, from the file
+        of an earlier process. Before the first row is sent, it is compared with the server's.
     on_rejected
-        Called with rows that are refused because of a wrong value, label, display or id: by `put`, and by the outbox's
-        thread for what only the server can tell. After a crash it may be called again. If omitted, `put` raises, and
-        rows that the server refuses later leave the buffer for the file ``PATH.rejected``, a line of JSON each; the
-        next `flush` raises. In either case the outbox goes on with the other rows.
+        Called with rows that are refused because of a wrong value, label, display or id: by `put`, and, for faults that
+        only the server can detect, by the outbox's thread. After a crash it may be called again for the same rows. If
+        omitted, `put` raises; rows that the server refuses later are moved from the buffer to the file
+        ``PATH.rejected``, as lines of JSON, and the next `flush` raises. In either case the outbox continues with the
+        other rows.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class Outbox:
 
     @property
     def waiting_for(self) -> str:
-        """The reason why the server takes no rows: its last error, or that it is unreachable; empty while it does."""
+        """The reason why the server accepts no rows: its last error, or that it is unreachable; empty if it does."""
         with self._changed:
             return self._waiting_for
 
@@ -140,11 +141,11 @@ class Outbox:
         Raises
         ------
         BufferFull
-            If the rows do not fit; none of them is in the buffer then.
+            If the rows do not fit; then none of them is added.
         InvalidArgument
-            If a row is one that the server would refuse, and there is no `on_rejected`; none is in the buffer then.
+            If the server would refuse a row, and there is no `on_rejected`; then none of them is added.
         QuercusError
-            If the outbox has stopped, for a reason that a retry does not change.
+            If the outbox has stopped, for a reason that retrying does not change.
         """
         batcher = pushing.Batcher(
             self._model,
@@ -182,10 +183,10 @@ class Outbox:
         Raises
         ------
         DeadlineExceeded
-            If it is not within ``timeout_s``; the rows stay in the buffer.
+            If that takes longer than ``timeout_s``; the rows stay in the buffer.
         QuercusError
-            If the outbox has stopped; or, once, if the server refused rows and there is no `on_rejected`. Everything
-            else is stored then.
+            If the outbox has stopped; or, once, if the server refused rows and there is no `on_rejected`. Then all
+            other rows are stored.
         """
         with self._changed:
             is_flushed = self._changed.wait_for(
@@ -205,12 +206,12 @@ class Outbox:
             raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Take no more rows, wait until the buffered ones are sent, and end.
+        """Accept no more rows, wait until the buffered ones are sent, and stop.
 
         Raises
         ------
         DeadlineExceeded
-            If some still wait after ``timeout_s``: in a file they stay for the next process, in memory they are lost.
+            If some still wait after ``timeout_s``; those in a file stay for the next process, those in memory are lost.
         """
         try:
             self.flush(timeout_s)
@@ -254,7 +255,7 @@ class Outbox:
                 return
 
     def _meet_model(self) -> PushedNames:
-        """Learn which names the model has, and its uid: a later model of its name must not get the rows.
+        """Fetch the model's names and its uid, since a later model of the same name must not get the rows.
 
         Raises
         ------
@@ -274,7 +275,7 @@ class Outbox:
         return PushedNames(model.specification)
 
     def _send_some(self) -> None:
-        """Send rows on one stream, as long as there are any."""
+        """Send rows on one stream as long as there are any."""
         if self._names is None:
             self._names = self._meet_model()
         taker = self._on_rejected or self._keep_rejected
@@ -294,7 +295,7 @@ class Outbox:
                     sent.append(batch)
                 try:
                     line.settle_batches(until=len(ledger.pending) - 1)
-                finally:  # even if the stream breaks: what was refused on it must not be refused again
+                finally:  # even if the stream breaks: rows refused on it must not be reported again
                     self._drop_batches(len(sent) - len(ledger.pending))
                 for _ in range(len(sent) - len(ledger.pending)):
                     sent.popleft()
@@ -316,6 +317,6 @@ class Outbox:
                 self._store.drop_first(count)
                 self._unseen = () if self._names is None else self._names.results()
                 self._changed.notify_all()
-            # Say once for each attribute that there are names never seen, and that it keeps no more.
+            # Report once per attribute that there are new names, and once that it keeps no more.
             for each in first_reports(self._unseen, self._reported):
                 _log.warning("%s: %s; further ones of this attribute are not logged", self._model, each.text)

@@ -17,14 +17,14 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(\[\d+\])?(\.[A-Za-z_]\w*(\[\d+\])?)*")
 _STEP: Final = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")
 _ROW: Final = re.compile(r"rows\[(\d+)\](?:\.(.+))?", re.DOTALL)
 _OF_ROWS: Final = {"ids": "id", "labels": "label", "displays": "what is shown beside it", "statements": ""}
-"""Lists with an element for each row, and what the element is."""
+"""Lists with an element per row, and the word for an element."""
 _NAMES: Final = {"model_id": "the model's name", "instance_id": "id", "name": "name"}
-"""Fields whose users call them otherwise."""
+"""Fields for which users have other words."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A field of a request as its user knows it.
+    """A field of a request in the user's terms.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Place:
     attribute : name of an attribute.
     value : a value of the attribute, as its name.
     class_name : name of a class.
-    parameter : what else it is, such as ``alpha``.
+    parameter : anything else, such as ``alpha``.
     """
 
     row: int | None = None
@@ -55,14 +55,14 @@ class Place:
 
 
 def place_of(field: str, specification: Specification | None = None) -> Place:
-    """Return what the path of a field is to the user.
+    """Return the place that the path of a field denotes, in the user's terms.
 
     Parameters
     ----------
     field
-        The path, as in ``specification.attributes[7].nominal.values[0]``; what is not a path is returned as it is.
+        The path, as in ``specification.attributes[7].nominal.values[0]``; anything else is returned unchanged.
     specification
-        The specification that the request has, or that of its model.
+        The specification in the request, or that of its model.
 
     Examples
     --------
@@ -80,10 +80,10 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
         is_last, is_own = k == len(steps) - 1, k == 0 or steps[k - 1][0] == "specification"
         if index is None:
             if not is_last:
-                continue  # it holds what follows
+                continue  # it only contains what follows
             if name != "name" or k == 0:
                 rest.append(_NAMES.get(name, name.replace("_", " ")))
-            elif steps[k - 1][1] is None:  # a name is that of what holds it
+            elif steps[k - 1][1] is None:  # a name is the name of its container
                 rest.append(steps[k - 1][0].replace("_", " "))
         elif name in _OF_ROWS:
             row = index
@@ -107,7 +107,7 @@ def _element(specification: Specification | None, name: str, index: int) -> Any:
 
 
 def _singular(name: str) -> str:
-    """Return what an element of a list is called."""
+    """Return the word for an element of a list."""
     words = name.replace("_", " ")
     if words == "series":
         return words
@@ -138,7 +138,7 @@ def plain_text(error: Exception, specification: Specification | None = None) -> 
 
 @contextmanager
 def naming_places(specification: Specification) -> Iterator[None]:
-    """Name what a specification calls the fields that a server refuses, in place of their paths."""
+    """In errors of the server, replace the paths of fields by the names in a specification."""
     try:
         yield
     except QuercusError as error:

@@ -1,7 +1,7 @@
 """Learners and strategies as people write them: a name, or a mapping of a name and parameters.
 
-``"c45"``, or ``{"name": "forest", "trees": 20, "base": {"name": "averaging", "max_cuts": 8}}``. The server declares
-names and parameters (``Client.learners``) and says which values are possible; ``None`` means none, such as no limit.
+``"c45"``, or ``{"name": "forest", "trees": 20, "base": {"name": "averaging", "max_cuts": 8}}``. The server declares the
+names and parameters (``Client.learners``) and checks their values. A value of ``None`` means none, such as no limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ PluginLike = str | Mapping[str, Any]
 
 
 def to_proto(given: PluginLike, field: str = "learner", *, is_base: bool = False) -> model_pb2.Plugin:
-    """Return the message for CreateModel; raise for what no learner can be. A base without a name is the default one.
+    """Return the message for CreateModel; raise InvalidArgument for anything that cannot be a learner.
+
+    A base without a name is the default one.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def to_proto(given: PluginLike, field: str = "learner", *, is_base: bool = False
 
 
 def from_proto(message: model_pb2.Plugin) -> dict[str, Any]:
-    """Return the name and the parameters in a message, in order of their names.
+    """Return the name and the parameters in a message; parameters in order of name.
 
     Examples
     --------
@@ -104,13 +106,13 @@ def name_of(learner: PluginLike | None) -> str:
 
 
 def has_one_tree(learner: PluginLike | None) -> bool:
-    """Return whether a specification's learner has one tree to read, where the rows have their paths."""
+    """Return whether a specification's learner has a single tree, in which rows have their paths."""
     return name_of(learner) not in {"forest", "total-uncertainty"}
 
 
 def asks_with_forest(learner: PluginLike | None) -> bool:
-    """Return whether a forest predicts and asks for a specification's learner, with a tree beside it to read.
+    """Return whether a specification's learner is a forest that predicts and asks, with a tree beside it to read.
 
-    On the server `SpecifiedLearner.asks` says so. A client has no classes of learners, so it goes by the name.
+    On the server, `SpecifiedLearner.asks` decides this. A client has no classes of learners, so it uses the name.
     """
     return name_of(learner) == ACTIVE_FOREST

@@ -1,8 +1,7 @@
-"""The parts of a push, apart from its transport: batches, the window, acknowledgements, retries.
+"""A push without its transport: batches, the window, acknowledgements, retries.
 
-Both clients drive the same two objects: :class:`Batcher` makes the messages, :class:`PushState` knows which of
-them are acknowledged. A batch keeps its id when it is sent again, so a broken connection stores nothing
-twice.
+Both clients use the same two classes: :class:`Batcher` makes the messages, :class:`PushState` tracks their
+acknowledgement. A batch keeps its id when it is sent again, so a broken connection causes no duplicates.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 WINDOW_BATCHES = 8
-"""Most batches on their way at once."""
+"""Maximum number of unacknowledged batches."""
 CLOSE_S = 1.0
-"""Seconds that a push whose rows are all acknowledged waits for the server to end the stream."""
+"""Seconds that a push waits for the server to end the stream after all rows are acknowledged."""
 
 
 Progress = Callable[[PushReport], None]
@@ -65,7 +64,7 @@ Labels = Iterable[LabelLike] | Floats | None
 Displays = Iterable[Sequence[DisplayItem] | None] | None
 _ROW_FIELDS = ("rows[", "labels[", "ids[", "displays[")
 DISPLAY_ROWS = 32
-"""Rows of one message if they have displays, of at most 64 KiB each."""
+"""Maximum number of rows in a message if they have displays, of at most 64 KiB each."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,9 @@ class Batch:
     is_all: bool = False
     """True if it is the only batch of a push, which needs no stream."""
     positions: Sequence[int] | None = None
-    """Positions of its rows, counted from 0 in the given order; ``None``: not known any more."""
+    """Positions of its rows, counted from 0 in the given order; ``None`` if no longer known."""
     rejected: tuple[RejectedRow, ...] = ()
-    """Rows that cannot be sent, and are not in the message."""
+    """Rows that cannot be sent and are not in the message."""
 
     @cached_property
     def size_bytes(self) -> int:
@@ -88,25 +87,25 @@ class Batch:
 
 
 class Batcher:
-    """Maker of the batches of one push.
+    """Makes the batches of one push.
 
     Parameters
     ----------
     model
         Name of the model.
     specification
-        Specification of the model; :meth:`use_specification` replaces it when rows bring nominal values that it
-        does not list.
+        Specification of the model; :meth:`use_specification` replaces it when rows have new nominal values.
     labels, ids
         See :meth:`Client.push`: one per row, consumed together with the rows.
     batch_rows
-        Number of rows of each batch but the last.
+        Number of rows in each batch except the last.
     uid
         Uid of the model of the specification.
     former
         See `RowEncoder`.
     row_by_row
-        Whether a row that cannot be sent is left out of its batch, whose `rejected` names it. Otherwise it is an error.
+        Whether a row that cannot be sent is left out of its batch and listed in its `rejected`. Otherwise it is an
+        error.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class Batcher:
         self._stale = False
 
     def wants_renewal(self, chunk: Chunk) -> bool:
-        """Return whether the chunk has values that were not listed, but that earlier batches may have added."""
+        """Return whether the chunk has unlisted values that earlier batches may have added."""
         return self._stale and self._rows.encode(chunk)[1]
 
     def encode_chunk(self, chunk: Chunk) -> Batch:
@@ -155,7 +154,7 @@ class Batcher:
         Raises
         ------
         InvalidArgument
-            Naming the row; the rows before this chunk are not touched by it.
+            Naming the row; rows before this chunk are not affected.
         """
         given = _Given(chunk, {name: each.take(chunk) for name, each in self._columns.items()})
         is_all = chunk.start == 0 and chunk.size < self.batch_rows
@@ -220,7 +219,7 @@ class Batcher:
         return request
 
     def check_leftovers(self, rows: int) -> None:
-        """Check after the last chunk that no labels, ids or displays are left over."""
+        """After the last chunk, check that no labels, ids or displays are left over."""
         for each in self._columns.values():
             each.check_end(rows)
 
@@ -233,11 +232,11 @@ class _PerRow:
             raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
         self._name = name
         self._matrix = given if isinstance(given, np.ndarray) and given.ndim == 2 else None
-        # Arrow's arrays yield its own scalars.
+        # Arrow arrays yield Arrow scalars.
         self._source = iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
 
     def take(self, chunk: Chunk) -> Any:
-        """Return what belongs to the rows of the next chunk."""
+        """Return the elements for the rows of the next chunk."""
         if self._matrix is None:
             taken: Any = list(itertools.islice(self._source, chunk.size))
         else:
@@ -256,11 +255,11 @@ class _PerRow:
 
 @dataclass(frozen=True)
 class _Given:
-    """Rows as they were given, with what belongs to them."""
+    """Rows as given, with their labels, ids and displays."""
 
     chunk: Chunk
     columns: Mapping[str, Any]
-    """Labels, ids and displays, where there are any."""
+    """Labels, ids and displays, if there are any."""
 
     def part(self, start: int, stop: int) -> _Given:
         """Return the rows from ``start`` on, before ``stop``."""
@@ -318,13 +317,13 @@ class PushState:
     ) -> None:
         self.window = window
         self.specification = specification
-        """The newest that batches were made for: it names the values of rows that the server refuses."""
+        """The newest specification that batches were made for, with the names of values in refused rows."""
         self.has_taught = False
         """True if the model has learned names from the rows."""
         self._names = PushedNames(specification) if names is None else names
         self._on_progress, self._on_rejected = on_progress, on_rejected
         self._trial = Outage(outage_s).start_attempts()
-        self._trial.note_success()  # the model was read before the first batch
+        self._trial.note_success()  # the model was fetched before the first batch
         self._pending: dict[str, Batch] = {}
         self._started = time.monotonic()
         self._report = PushReport(0, 0, 0, 0, 0, 0.0)
@@ -358,9 +357,9 @@ class PushState:
     def record_response(
         self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse
     ) -> None:
-        """Take the response to a batch: it is committed, or rows of it are refused."""
+        """Process the response to a batch: it is committed, or some of its rows are refused."""
         batch = self._pending.get(ack.batch_id)
-        if batch is None:  # acknowledged before the stream broke, and again after
+        if batch is None:  # acknowledged both before and after the stream broke
             return
         self._trial.note_success()
         if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
@@ -387,7 +386,7 @@ class PushState:
         self._report_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
-        """Report rows that are not stored before they are forgotten: if the callback fails, they come again."""
+        """Report rows that are not stored, and only then forget them, so that a failing callback gets them again."""
         if rows and self._on_rejected is not None:
             self._on_rejected(RejectedRows(tuple(rows)))
             self._report = replace(
@@ -440,7 +439,7 @@ class PushState:
         pause_s = self._trial.pause_s(error)
         if pause_s is not None:
             return pause_s
-        # A message that is refused whole is the first that is not acknowledged: the server stores none after it.
+        # A message refused as a whole is the first unacknowledged one: the server stores none after it.
         batch = next(iter(self._pending.values()), None)
         if error.row is not None and batch is not None and batch.positions is not None:
             field, reason = f"ids[{error.row}]", error.message
@@ -450,7 +449,7 @@ class PushState:
         raise self.with_report(error)
 
     def with_report(self, error: Exception) -> Exception:
-        """Return the error with the report of acknowledged rows: as ``report`` of ours, as a note on any other."""
+        """Return the error with the report of acknowledged rows: in ``report`` of a QuercusError, else as a note."""
         if isinstance(error, QuercusError):
             error.report = self._report
         else:
@@ -464,7 +463,7 @@ def _refusal(batch: Batch, refused: instance_pb2.RefusedRow) -> QuercusError:
 
 
 def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
-    """Return the values of one row of a message by attribute; those that are missing are None."""
+    """Return the values of one row of a message by attribute; missing ones are None."""
     attributes = specification.attributes
     values: dict[str, Value] = {each.name: None for each in attributes}
     if rows.HasField("named"):
@@ -497,13 +496,13 @@ def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> L
 
 
 def batch_size(batch_rows: int, specification: Specification) -> int:
-    """Return the rows of a batch: as asked, but no more than fill half of the largest message."""
+    """Return the number of rows in a batch: the requested one, but at most what fills half of the largest message."""
     row_bytes = 8 * (len(specification.attributes) + len(specification.classes))
     return min(batch_rows, max(1, MAX_SEND_BYTES // 2 // row_bytes))
 
 
 def check_sizes(batch_rows: int, window: int) -> None:
-    """Refuse sizes that the server would refuse, before a row is read."""
+    """Refuse invalid sizes before reading any row."""
     if not MAX_BATCH_ROWS.lowest <= batch_rows <= MAX_BATCH_ROWS.highest:
         raise invalid("batch_rows", f"{batch_rows} is not in 1..{MAX_BATCH_ROWS.highest:,}")
     if window < 1:

@@ -1,4 +1,4 @@
-"""Requests about queries that travel alone or on a stream, and the rule for how long to wait for a query."""
+"""Requests about queries, sent alone or on a stream, and the rule for how long to wait for a query."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ How = query_pb2.ReturnQueryRequest.How
 Settlement = query_pb2.AnswerQueryRequest | query_pb2.RefuseQueryRequest | query_pb2.ReturnQueryRequest
 """A request that ends a lease."""
 LONGEST_POLL_S: Final = 10.0
-"""Seconds of one long poll; long waits are several polls, so that a lost server is noticed."""
+"""Seconds of one long poll; longer waits are several polls, so that a lost server is noticed."""
 LONGEST_GROWTH_S: Final = 600.0
-"""Seconds after which growth on this client's writes counts as broken."""
+"""Seconds after which the client stops waiting for a tree that contains its writes."""
 
 _PARTS: Final = {
     query_pb2.AnswerQueryRequest.DESCRIPTOR: "answer",
@@ -75,7 +75,7 @@ def read_reply(
     | query_pb2.CorrectAnswerResponse
     | query_pb2.UndoAnswerResponse,
 ) -> AnswerReport | None:
-    """Return the report of a committed answer, refusal, correction or undoing; ``None`` for a query given back."""
+    """Return the report of a committed answer, refusal, correction or undo; ``None`` for a query given back."""
     match message:
         case query_pb2.ReturnQueryResponse():
             return None
@@ -86,12 +86,12 @@ def read_reply(
 
 
 def stream_message(request: Settlement) -> query_pb2.StreamQueriesRequest:
-    """Return the message of a stream that stands for a separate request."""
+    """Return the stream message for a request."""
     return filled(query_pb2.StreamQueriesRequest, **{_PARTS[request.DESCRIPTOR]: request})  # type: ignore[arg-type]
 
 
 class Awaited(Protocol):
-    """A future, of either kind."""
+    """A future, of asyncio or of threads."""
 
     def done(self) -> bool:
         """Return whether the future has a result."""
@@ -111,7 +111,7 @@ def read_event(
     Parameters
     ----------
     response : response of the server.
-    waiting : futures by the name of the query; the one that the message is about gets its result.
+    waiting : futures by name of the query; that of the query in the message gets its result.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def read_event(
         return Query.from_message(response.query)
     if event == "idle":
         return str(IDLE[response.idle])
-    if event is None:  # of a later version
+    if event is None:  # of a newer version
         return None
     reply: Any = getattr(response, event)
     future: Awaited | None = waiting.pop(reply.name, None)
@@ -136,12 +136,12 @@ def read_event(
 
 
 def is_beyond(error: QuercusError) -> bool:
-    """Return whether a log ends before ``min_sequence``: the number then belongs to a deleted model."""
+    """Return whether the log ends before ``min_sequence``, by this error: the number belongs to a deleted model."""
     return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
 
 
 def is_spent(model: Model) -> bool:
-    """Return whether no query can be leased again; before, leased queries may still be given back."""
+    """Return whether no query can be leased any more. Before that, leased queries may still be given back."""
     return model.queries_answered >= model.budget
 
 
@@ -151,7 +151,7 @@ class WaitPolicy:
     Parameters
     ----------
     idle_s
-        Seconds without a query after which to end; ``None``: no limit. The time in which the tree still learns from
+        Seconds without a query after which to end; ``None``: no limit. Time in which the tree is still learning from
         this client's writes does not count.
     """
 
@@ -166,7 +166,7 @@ class WaitPolicy:
 
     @property
     def wait_s(self) -> float:
-        """Seconds for which the next call may wait; 0 for the first, since the budget may be spent already."""
+        """Seconds for which the next call may wait; 0 for the first, since the budget may already be spent."""
         if not self._has_called:
             return 0.0
         if self._idle_s is None:
@@ -179,7 +179,7 @@ class WaitPolicy:
 
         Parameters
         ----------
-        idle : the reason why there was none, as in ``Lease.idle``.
+        idle : the reason why there was no query, as in ``Lease.idle``.
         model : needed only if the budget is spent.
         """
         self._has_called = True
@@ -192,7 +192,7 @@ class WaitPolicy:
                 )
             return False
         self._growing_since = time.monotonic()
-        if idle == "share_spent":  # nothing is held here, so nothing comes back
+        if idle == "share_spent":  # nothing is held here that could be given back
             return True
         if model is not None and is_spent(model):
             return True

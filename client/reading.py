@@ -1,4 +1,4 @@
-"""Values of plain Python types in place of protobuf's: what the results of `quercus.client.results` are read with."""
+"""Conversions of protobuf values to plain Python types, for `quercus.client.results`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Words(dict[int, Any]):
     words
         The words.
     unknown
-        The word for a number that only a later server knows.
+        The word for a number that only newer servers know.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Words(dict[int, Any]):
 
 
 def seconds_of(length: Duration) -> float:
-    """Return the seconds of a length of time."""
+    """Return a duration in seconds."""
     return length.ToNanoseconds() / 1e9
 
 
@@ -75,7 +75,7 @@ def fact_of(message: query_pb2.Fact) -> Fact:
             value = Shares(tuple(message.shares.theta), message.shares.who)
         case "interval":
             value = message.interval.lower, message.interval.upper
-        case None:  # of a kind that this client does not know
+        case None:  # a kind unknown to this client
             value = ""
         case kind:
             value = getattr(message, kind)
@@ -83,7 +83,7 @@ def fact_of(message: query_pb2.Fact) -> Fact:
 
 
 def label_of(message: values_pb2.Label, classes: Sequence[str]) -> Label:
-    """Return the label in a message, in the form in which people give it."""
+    """Return the label in a message, in the form that people use."""
     kind = message.WhichOneof("kind")
     if kind == "class_name":
         return message.class_name

@@ -1,4 +1,4 @@
-"""Names of resources, ``models/{model}/...``: made, and taken apart."""
+"""Names of resources, ``models/{model}/...``: construction and parsing."""
 
 from __future__ import annotations
 

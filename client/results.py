@@ -1029,10 +1029,6 @@ class Model(ModelAdditions):
         Unique and permanent: distinguishes the model from a later one with its name.
     accuracy
         Recent accuracy of the newest trees; ``None`` if unknown.
-    settled
-        For a model that asks while a split is contested: whether the newest tree is settled (no split is contested,
-        and every leaf has a labelled row). An unsettled one without open queries has no row left to ask about.
-        ``None`` if that is not known, as for learners that learn again from all evidence.
     average_confidence
         The newest trees' own estimate of their accuracy on all rows; ``None`` if there are no rows or it is
         unknown.
@@ -1066,7 +1062,6 @@ class Model(ModelAdditions):
     lag_s: float = 0.0
     uid: str = ""
     accuracy: RecentAccuracy | None = None
-    settled: bool | None = None
     average_confidence: AverageConfidence | None = None
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
@@ -1093,7 +1088,6 @@ class Model(ModelAdditions):
             seconds_of(message.lag),
             message.uid,
             RecentAccuracy.from_message(message.accuracy) if message.HasField("accuracy") else None,
-            message.settled if message.HasField("settled") else None,
             AverageConfidence.from_message(message.average_confidence)
             if message.HasField("average_confidence")
             else None,

@@ -1,4 +1,4 @@
-"""Retries: transient failures, calls that may be repeated, and pauses between attempts."""
+"""Retries: transient failures, repeatable calls, and pauses between attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quercus.specification.pauses import growing_pause_s
 from quercus.v1.calls import METHODS, is_repeatable
 
 OUTAGE_S: Final = 60.0
-"""Default time for which a client that has reached its server retries while the server is away."""
+"""Default time, in seconds, for which a client retries after its server has become unreachable."""
 MAX_ATTEMPTS: Final = 4
 FIRST_BACKOFF_S: Final = 0.1
 MAX_BACKOFF_S: Final = 2.0
@@ -46,8 +46,8 @@ def is_repeated(request: Any) -> bool:
 def backoff_s(attempt: int, failed: QuercusError | None = None) -> float:
     """Return the seconds to wait after attempt 1, 2, ...
 
-    The pauses double up to a bound. Jitter keeps clients from calling at the same moments. No pause is shorter than the
-    server asked for.
+    The pauses double up to a bound, with jitter so that clients do not call at the same moments. No pause is shorter
+    than the server requests.
     """
     pause_s = growing_pause_s(attempt, FIRST_BACKOFF_S, MAX_BACKOFF_S) * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
     return max(pause_s, (failed.retry_s if failed is not None else None) or 0.0)
@@ -79,14 +79,14 @@ class Outage:
     Parameters
     ----------
     outage_s
-        0: never again.
+        0: no retries.
 
     Attributes
     ----------
     reached
         Whether the server has ever answered.
     notify
-        Called once per outage with the seconds that are left of it.
+        Called once per outage with the remaining seconds of retries.
     is_notified
         Whether it was called in this outage.
     """
@@ -113,7 +113,7 @@ class CallAttempts:
         self._attempts = 0
 
     def note_success(self) -> None:
-        """Note that the server answered: the next outage is a new one."""
+        """Record that the server answered, so that the next failure begins a new outage."""
         self._outage.reached, self._outage.is_notified = True, False
         self._since, self._attempts = None, 0
 
@@ -123,10 +123,10 @@ class CallAttempts:
         Parameters
         ----------
         failed
-            Error of the last attempt. Another one follows if the server did nothing and permits a retry
+            Error of the last attempt. There is another attempt if the server did nothing and permits a retry
             (``retry_s``), or if no server answered.
         is_repeated
-            Whether the call may be repeated although the server may have carried it out.
+            Whether the call may be repeated even if the server may have executed it.
         """
         retry_s = failed.retry_s
         if retry_s is None and not (is_repeated and isinstance(failed, Unavailable)):

@@ -1,4 +1,4 @@
-"""Filters of rows: what a row must be to be listed."""
+"""Filters of rows."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ ORDERS: Final[Sequence[RowOrder]] = ("pushed", "pushed desc", "said desc", "doub
 
 @dataclass(frozen=True)
 class RowFilter:
-    """The rows that are wanted; an empty field excludes nothing.
+    """A filter of rows; an empty field excludes nothing.
 
     Attributes
     ----------
     text
         Part of the id or of a name among the values, in any case; or a number among them.
     class_name
-        A most plausible class by all that was said of the row.
+        A class that is most plausible by all labels of the row.
     labeller
-        Has a label of the row that counts.
+        A labeller who has a valid label of the row.
     guess
-        The likeliest class by the newest tree.
+        The class that the newest tree predicts.
     least_doubt
-        Least doubt of the newest tree: 1 minus the probability of the class that it guesses.
+        Minimum doubt of the newest tree: 1 minus the probability of the class that it predicts.
     labelled
-        Whether anything is known of the class.
+        Whether there is evidence about the class.
     disputed
-        The labels of two labellers have no most plausible class in common.
+        Whether the labels of two labellers have no most plausible class in common.
     unexpected
-        Its label rules out the class that the newest tree guesses.
+        Whether the label rules out the class that the newest tree predicts.
     """
 
     text: str = ""
@@ -46,7 +46,7 @@ class RowFilter:
     unexpected: bool = False
 
     def __str__(self) -> str:
-        r"""Return the filter as the server reads it.
+        r"""Return the filter in the server's syntax.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class RowPage:
     rows
         The rows, in order.
     next_page
-        Token of the next page; empty: this is the last one.
+        Token of the next page; empty if this is the last one.
     total
         Number of rows on all pages.
     """

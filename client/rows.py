@@ -1,14 +1,13 @@
-"""Rows in the forms that people use, packed for the wire.
+"""Rows in the forms that people use, and their encoding for the wire.
 
 Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes), numpy arrays
-(n, K), and frames: pandas, polars, tables, batches and readers of Arrow, all others that `narwhals` knows, and what
-has ``__arrow_c_stream__``. A reader is read batch by batch. A cell is read by the rule of
-`quercus.specification.values`. In a *numeric* numpy array a nominal column holds indices into the attribute's values
-already.
+(n, K), and frames: pandas, polars, Arrow tables, batches and readers, others that `narwhals` supports, and objects with
+``__arrow_c_stream__``. A reader is read batch by batch. Cells are read by the rules of `quercus.specification.values`.
+In a *numeric* numpy array, a nominal column holds indices into the attribute's values.
 
-Columns: every attribute is a column of a frame, and a key of a dict in the first message; later dicts may leave keys
-out; the values are then missing. A name that is not an attribute is ignored, unless the same row lacks an attribute,
-whose misspelt name it may be.
+A frame must have a column for every attribute, and the dicts of the first message a key; later dicts may omit keys,
+whose values are then missing. Names that are not attributes are ignored, unless the same row lacks an attribute, since
+the name may be misspelt.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ if TYPE_CHECKING:
     from quercus.client.results import Model
 
 UNKNOWN = -1.0
-"""Code of a nominal value that the model does not list yet; such rows are sent by name."""
+"""Code of a nominal value that is not in the model yet; rows with such values are sent by name."""
 
 Row = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 Cells = list[Any]
 Parts = dict[tuple[int, int], values_pb2.NamedValue]
-"""Values that travel by name, by row of the chunk and attribute: uncertain ones, and those that are not listed."""
+"""Values that are sent by name, by row of the chunk and attribute: uncertain and unlisted ones."""
 
 
 @dataclass(frozen=True)
 class Chunk:
     """A piece of the input.
 
-    Raw rows (a list, a slice of an array, or a slice of a frame of narwhals) that start at row ``start``. A part of a
-    piece is checked for faults of its rows alone: an attribute may be in the other part.
+    Raw rows (a list, or a slice of an array or a narwhals frame) that start at row ``start``. In a part of a piece,
+    only single rows are checked, since an attribute may occur in another part.
     """
 
     start: int
@@ -63,7 +62,7 @@ class Chunk:
 
 
 def table_of(given: object, field: str) -> nw.DataFrame[Any] | None:
-    """Return a frame of any library; ``None``: it is none.
+    """Return a frame of any library as a narwhals frame; ``None`` if the object is not a frame.
 
     Raises
     ------
@@ -121,12 +120,12 @@ async def async_row_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
 
 
 def pick_rows(rows: Any, kept: Sequence[int]) -> Any:
-    """Return some of the rows of a list, an array or a frame, by their places."""
+    """Return some of the rows of a list, an array or a frame, by position."""
     return [rows[place] for place in kept] if isinstance(rows, list) else rows[kept]
 
 
 def former_widths(model: Model) -> tuple[int, ...]:
-    """Return how many attributes a model had before each of its extensions by some, the newest first."""
+    """Return the number of attributes that a model had before each extension by attributes, newest first."""
     widths, width = [], len(model.specification.attributes)
     for each in reversed(model.extensions):
         width -= len(each.attributes)
@@ -136,7 +135,7 @@ def former_widths(model: Model) -> tuple[int, ...]:
 
 
 def later_attributes(model: Model) -> frozenset[str]:
-    """Return the names of the attributes that came after the model was made."""
+    """Return the names of the attributes that were added after the model was created."""
     return frozenset(name for each in model.extensions for name in each.attributes)
 
 
@@ -148,7 +147,7 @@ class RowEncoder:
     specification
         Specification of the model, with the nominal values that the server knows.
     former
-        Numbers of attributes that the model had before it was extended: rows may lack later ones.
+        Numbers of attributes that the model had before its extensions: rows may lack later ones.
     """
 
     def __init__(self, specification: Specification, *, former: Sequence[int] = ()) -> None:
@@ -168,9 +167,9 @@ class RowEncoder:
         self._spellings = [Spellings(index or ()) for index in self._indices]
 
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
-        """Return the message of a chunk, and whether it holds nominal values that the model does not list.
+        """Return the message of a chunk, and whether it has nominal values that the model does not list.
 
-        Such a chunk travels by name, and so does one with uncertain values; every other one packed.
+        Such a chunk, or one with uncertain values, is sent by name; all others are packed.
 
         Raises
         ------
@@ -203,7 +202,7 @@ class RowEncoder:
         )
 
     def _is_unlisted(self, column: int, value: values_pb2.NamedValue) -> bool:
-        """Return whether a value that travels by name has a name that the model does not list."""
+        """Return whether a value that is sent by name has a name that the model does not list."""
         index = self._indices[column] or {}
         return value.HasField("nominal") or any(name not in index for name in value.nominals.values)
 
@@ -237,14 +236,14 @@ class RowEncoder:
         if not isinstance(chunk.rows, list | np.ndarray):
             return self._frame_columns(chunk.rows)
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind == "U":
-            # NumPy makes "nan" of a missing value in an array of texts.
+            # NumPy turns a missing value into "nan" in an array of strings.
             found = np.argwhere(np.isin(chunk.rows, ("nan", "None", "<NA>")))
             if len(found):
                 row, column = found[0].tolist()
                 raise invalid(
                     f"rows[{chunk.start + row}]",
                     f"has the text {str(chunk.rows[row, column])!r} in column {column}, which a missing value becomes "
-                    "in an array of texts: make the array with dtype=object",
+                    "in an array of strings: create the array with dtype=object",
                 )
         rows = [self._row_cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
         if not chunk.is_part:
@@ -254,7 +253,7 @@ class RowEncoder:
     def _frame_columns(self, frame: nw.DataFrame[Any]) -> Iterator[Cells | Floats]:
         self._refuse_absent([name for name in self.names if name not in frame.columns], frame.columns)
         for name, index in zip(self.names, self._indices, strict=True):
-            if name not in frame.columns:  # it came later
+            if name not in frame.columns:  # added by an extension
                 yield [None] * len(frame)
                 continue
             column = frame[name]
@@ -282,13 +281,13 @@ class RowEncoder:
             raise invalid(
                 "rows",
                 f"have no {_listed(absent)}, only {_listed(there)}: give the column, or give it without values "
-                "(None) if they are not known",
+                "(None) if they are unknown",
             )
 
     def _row_cells(self, row: Any, number: int) -> Sequence[Any]:
         if type(row) is dict and len(row) >= len(self.names) > 1:
             try:
-                cells: tuple[Any, ...] = self._cells_of(row)  # of most rows: every attribute is there
+                cells: tuple[Any, ...] = self._cells_of(row)  # fast path: most rows have every attribute
             except KeyError:
                 pass
             else:
@@ -313,7 +312,7 @@ class RowEncoder:
 
     def _encode_column(self, column: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
         index = self._indices[column]
-        if index is not None:  # a text as the attribute spells it costs one look into the dict
+        if index is not None:  # fast path: a text spelled as in the attribute needs one lookup
             codes = [index.get(cell, UNKNOWN) if type(cell) is str else UNKNOWN for cell in cells]
             if UNKNOWN in codes:
                 for i, code in enumerate(codes):
@@ -323,7 +322,7 @@ class RowEncoder:
                         codes[i] = self._odd_nominal(column, i, cells[i], start, parts)
             return codes
         if {type(cell) for cell in cells} <= {float, int}:
-            with contextlib.suppress(OverflowError):  # an integer that no float holds is named below
+            with contextlib.suppress(OverflowError):  # an integer too large for a float is reported below
                 return np.array(cells, dtype=np.float64)
         return [
             math.nan
@@ -357,7 +356,7 @@ class RowEncoder:
         return True
 
     def _odd_nominal(self, column: int, offset: int, cell: Any, start: int, parts: Parts) -> float:
-        """Return the index of a value that is not given as the attribute spells it."""
+        """Return the index of a value that is not spelled as in the attribute."""
         if self._is_uncertain(column, offset, cell, start, parts):
             return math.nan
         text = self._nominal_text(column, cell, start + offset)
@@ -374,7 +373,7 @@ class RowEncoder:
         return math.nan
 
     def _nominal_text(self, column: int, cell: Any, row: int) -> str | None:
-        """Return the name of a value, as the attribute spells it if it lists the value; ``None`` for a missing one."""
+        """Return the name of a value, spelled as in the attribute if listed there; ``None`` for a missing one."""
         try:
             text = canonical_cell(cell)
         except ValueError as error:
@@ -416,7 +415,7 @@ class RowEncoder:
 
 
 def _index_count(attribute: Attribute) -> int:
-    """Return the number of indices that packed values may have: of names, and of the bucket once they are all there."""
+    """Return the number of valid indices of packed values: of names, and of the bucket once all names are there."""
     if not isinstance(attribute, Nominal):
         return 0
     is_full = len(attribute.values) == attribute.most_values

@@ -1,4 +1,4 @@
-"""The name of a labeller's screen: different presentations have different names."""
+"""Descriptions of a labeller's screen, which distinguish different presentations."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _GUESS: Final = re.compile(r"(?:^| )guess=([0-9]{1,9})$")
 
 
 def shown_text(query: Query, model: Model) -> str:
-    """Return the name of a query's presentation on the screen, which is kept with its answer.
+    """Return the description of a query's presentation on the screen, which is kept with its answer.
 
-    It contains digests of the presentation in force and of the row's display, and the version of the
-    tree whose reason is shown; ``-`` where there is none; and the place of the guessed class in the frame, if the
-    reason says one. The row itself never changes.
+    It has digests of the current presentation and of the row's display, and the version of the tree whose reason is
+    shown, each ``-`` if there is none; and the index of the guessed class, if the reason shows a guess. The row itself
+    never changes.
     """
     presentation = model.specification.presentation
     presentation_digest = (
@@ -36,7 +36,7 @@ def shown_text(query: Query, model: Model) -> str:
 
 
 def guess_in(shown: str) -> int | None:
-    """Return the place of the class that was shown as the guess, from the name of a screen; ``None``: none was.
+    """Return the index of the class shown as the guess, from the description of a screen; ``None`` if none was shown.
 
     Examples
     --------

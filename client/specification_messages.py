@@ -1,4 +1,4 @@
-"""Messages of specifications: each field has the name of the message's."""
+"""Conversion of specifications to and from messages, whose fields have the same names."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def message_of_changes(given: Mapping[str, Any]) -> model_pb2.Specification:
 
 
 def specification_of(message: model_pb2.Specification) -> Specification:
-    """Return the specification in a message, without what the server alone keeps in it."""
+    """Return the specification in a message, without fields that only the server uses."""
     given: dict[str, Any] = {"attributes": (), "classes": ()}
     for field, value in message.ListFields():
         if field.name not in _FIELDS:

@@ -47,11 +47,6 @@ class Specification:
     split_significance
         Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: a
         smaller level gives fewer splits. 0: no test. ``None``: 10.
-    ask
-        The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree,
-        or of the tree beside its forest, is contested and every leaf has a row with an informative label. Not
-        advised: over eight data sets it lost 4.8 points of accuracy, 14.5 on one, where a budget of 60 answers lost
-        1.1.
     memory_rows
         The active tree, or the tree beside the forest, learns from this number of the last rows with an informative
         label, 1 to 1,000,000, and from the rows without one. ``None``: from all. It cannot change once the model
@@ -80,7 +75,6 @@ class Specification:
     prediction_level: float | None = None
     presentation: Presentation | None = None
     split_significance: float | None = None
-    ask: str | None = None
     memory_rows: int | None = None
     strategy: str | Mapping[str, Any] | None = None
     guidance: Guidance | None = None

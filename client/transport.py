@@ -32,21 +32,22 @@ from quercus.v1 import (
 from quercus.v1.calls import METHODS
 
 MAX_RECEIVE_BYTES: Final = 256 * 1024 * 1024
-"""A whole tree in one message may be large; the server's limit applies only to received messages."""
+"""The client's limit for received messages: a whole tree may be large. (The server limits only what it receives.)"""
 MAX_SEND_BYTES: Final = 16 * 1024 * 1024
 DEFAULT_TIMEOUT_S: Final = 30.0
 DEFAULT_ADDRESS: Final = "127.0.0.1:50051"
 CONNECT_MS: Final = 5_000
-"""Longest attempt to connect: a TLS handshake over a slow line, or with a busy machine."""
+"""Maximum duration of an attempt to connect, with a TLS handshake over a slow line or to a busy machine."""
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 10_000
-"""A connection with waiting calls counts as dead if a ping gets no answer within this time."""
+"""A connection with waiting calls counts as dead if a ping is not answered within this time."""
 LONG_CALLS_OF_CONNECTION: Final = 90
-"""Long calls of one connection. A server takes 100 calls (docs/protocol.md); the rest is for short ones."""
+"""Maximum number of long calls on a connection. A server takes 100 calls (docs/protocol.md); the rest is for short
+ones."""
 MAX_CONNECTIONS: Final = 64
-"""Connections of one client; beyond them, long calls wait for others to end."""
+"""Maximum number of connections of a client; beyond it, long calls wait for others to end."""
 WAITING: Final = frozenset({"LeaseQueries"})
-"""Methods that last although they are not streams."""
+"""Methods that take long although they are not streams."""
 
 _GRPC_SCHEMES: Final = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
 _HOST_PORT: Final = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
@@ -58,7 +59,7 @@ def server_address(given: str | None) -> str:
     Raises
     ------
     InvalidArgument
-        When it is not an address; gRPC itself checks its own names (``unix:``, ``dns:``, ...).
+        If it is not an address; gRPC checks names of its own schemes (``unix:``, ``dns:``, ...).
 
     Examples
     --------
@@ -78,7 +79,7 @@ def server_address(given: str | None) -> str:
 
 
 def reaches_loopback(address: str) -> bool:
-    """Return whether an address of gRPC is one of this machine.
+    """Return whether a gRPC address is on this machine.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def load_token(given: str | None) -> str | None:
     Raises
     ------
     InvalidArgument
-        When the file cannot be read, or the text is not a token.
+        If the file cannot be read, or the text is not a token.
     """
     token = given if given is not None else os.environ.get("QUERCUS_TOKEN") or None
     if token is None and (file := os.environ.get("QUERCUS_TOKEN_FILE")):
@@ -106,7 +107,7 @@ def load_token(given: str | None) -> str | None:
         return None
     token = token.strip()
     if not (token.isascii() and token.isprintable() and token):
-        raise invalid("token", "is not text of one line, as `quercus tokens create` prints it")
+        raise invalid("token", "is not a single line of text, as `quercus tokens create` prints it")
     return token
 
 
@@ -125,10 +126,10 @@ def channel(address: str, token: str | None = None, ca: Path | str | None = None
     address
         Address of the server.
     token
-        Token of every call.
+        Token to send with every call.
     ca
         PEM file of the authorities that may have signed the server's certificate; else ``QUERCUS_TLS_CA``, else those
-        of the system. The client's own certificate and private key, where the server asks for one, are in the files
+        of the system. The client's own certificate and private key, if the server requires them, are in the files
         ``QUERCUS_CLIENT_CERT`` and ``QUERCUS_CLIENT_KEY``.
     """
     opened: Any = _open_channel(address, token, ca, grpc)
@@ -148,16 +149,17 @@ def _open_channel(address: str, token: str | None, ca: Path | str | None, librar
         credentials = _channel_credentials(ca)
         return SpreadChannel(lambda: library.secure_channel(target, credentials, options=options), token)
     if token is not None and not reaches_loopback(target):
-        raise invalid("server", f"{address} would get the token in the clear: write {TLS_SCHEME}{address}")
+        raise invalid("server", f"{address} would get the token unencrypted: write {TLS_SCHEME}{address}")
     return SpreadChannel(lambda: library.insecure_channel(target, options=options), token)
 
 
 def channel_options(address: str) -> list[tuple[str, Any]]:
     """Return the options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
 
-    Each channel has a connection of its own: otherwise, all of a process would share the calls that one may have.
+    Each channel has a connection of its own; otherwise all channels of a process would share one and its limit of
+    calls.
 
-    Addresses of this machine bypass a proxy of the environment (``http_proxy``), which could not reach them.
+    Loopback addresses bypass a proxy in the environment (``http_proxy``), which could not reach them.
     """
     return [
         ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
@@ -168,7 +170,7 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
         ("grpc.enable_http_proxy", 0 if reaches_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", CONNECT_MS),  # gRPC gives up an attempt to connect after that
+        ("grpc.min_reconnect_backoff_ms", CONNECT_MS),  # gRPC abandons an attempt to connect after this time
         ("grpc.max_reconnect_backoff_ms", 2000),
         ("grpc.keepalive_time_ms", PING_EVERY_MS),
         ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
@@ -176,7 +178,7 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
 
 
 def _channel_credentials(ca: Path | str | None) -> grpc.ChannelCredentials:
-    """Return the credentials for TLS. Wrong files are refused here: gRPC would only report that no server answers."""
+    """Return the credentials for TLS. Invalid files are refused here: gRPC would only report that no server answers."""
 
     def path_variable(name: str) -> Path | None:
         return Path(os.environ[name]) if os.environ.get(name) else None
@@ -209,15 +211,15 @@ class _Connection:
 
 
 class SpreadChannel:
-    """A channel, synchronous or asyncio, that opens another connection when one has no room for a long call.
+    """A channel, synchronous or asyncio, that opens another connection when none has room for a long call.
 
-    A server takes a bounded number of calls at a time on one connection, and gRPC silently holds back further ones
-    until one has ended. Streams, and calls that wait for queries, last: they would hold each other back for ever.
+    A server takes a bounded number of concurrent calls on a connection, and gRPC silently holds back further ones until
+    one ends. Streams, and calls that wait for queries, take long, and could block each other forever.
 
     Parameters
     ----------
     open_channel
-        Opens a channel; each has a connection of its own.
+        Opens a channel with a connection of its own.
     token
         Sent with every call.
     """
@@ -270,7 +272,7 @@ class SpreadChannel:
             return getattr(connection.channel, kind)(path, *args, **kwargs)
 
         def start(connection: _Connection, *args: Any, **kwargs: Any) -> Any:
-            with self._lock:  # gRPC crashes if a method is made on a connection that is closed
+            with self._lock:  # gRPC crashes if a method is created on a closed connection
                 method = made(self._connections[0] if self._is_closed else connection)
             return method(*args, **self._options, **kwargs)
 
@@ -314,7 +316,7 @@ _STUBS: Final = (
 def methods_on(channel: Any) -> dict[Descriptor, Any]:
     """Return the methods of the server by the type of their requests, on a synchronous or an asyncio channel.
 
-    Of two methods with the same type of request, it is the one that takes a single request.
+    Of two methods with the same type of request, it is the non-streaming one.
     """
     stubs = {stub.__name__: stub(channel) for stub in _STUBS}
     return {

@@ -23,10 +23,10 @@ _STOPS: Final = Words(
 class TreeNode:
     """A node of a tree.
 
-    ``branch`` is the value that leads here from the parent. ``attribute`` is the splitting attribute (``None``: a
+    ``branch`` is the name of the branch from the parent. ``attribute`` is the splitting attribute (``None`` for a
     leaf), with its ``threshold`` if there is one. ``intervals`` has the gain-ratio interval of every candidate, and
-    ``stop`` the reason why a leaf is one. ``mass`` gives each focal set its mass, for learners with mass functions; it
-    is a mean if the labels ``conflict``. ``weight`` is the weight of its rows.
+    ``stop`` the reason why a leaf does not split. ``mass`` gives each focal set its mass, for learners with mass
+    functions; it is a mean if the labels ``conflict``. ``weight`` is the weight of its rows.
     """
 
     index: int

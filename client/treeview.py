@@ -13,12 +13,12 @@ from quercus.v1 import tree_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
 EXPLAIN_S: Final = 130.0
-"""Time to wait for an explanation, in seconds: a little longer than the server takes at most."""
+"""Time to wait for an explanation, in seconds: slightly longer than the server's maximum."""
 
 
 @dataclass(frozen=True)
 class TreeVersion:
-    """An update from :meth:`Client.watch_versions`: which tree is newest, and the end of the log when it was sent."""
+    """An update from :meth:`Client.watch_versions`: the newest tree, and the end of the log at that time."""
 
     version: int
     as_of: int
@@ -26,12 +26,12 @@ class TreeVersion:
 
     @property
     def lag(self) -> int:
-        """Events committed but not in this tree."""
+        """Number of events that are committed but not in this tree."""
         return max(0, self.committed_sequence - self.as_of)
 
 
 def replaced_error(model: str) -> FailedPrecondition:
-    """Return the error for a caller who waits for a model whose name another has taken."""
+    """Return the error for a caller that waits for a model whose name was taken by another."""
     return FailedPrecondition(f"model {model!r} was deleted, and another has its name: start again")
 
 

@@ -1,4 +1,4 @@
-"""Reasons why a server cannot be reached, with advice: gRPC calls all of them UNAVAILABLE."""
+"""Reasons why a server cannot be reached, with advice; gRPC reports all of them as UNAVAILABLE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CAUSES = {
     ),
     ("wrong_version_number",): "the server at {address} does not speak TLS: omit {scheme}",
     ("tls handshake failed", "certificate_required", "alert certificate"): (
-        "TLS with {address} failed ({detail}): if the server asks clients for a certificate, give --client-cert and "
+        "TLS with {address} failed ({detail}): if the server requires a client certificate, give --client-cert and "
         "--client-key"
     ),
     (
@@ -34,23 +34,27 @@ _CAUSES = {
     ("socket closed", "connection reset", "endpoint closing"): (
         "{address} closed the connection: if the server there speaks TLS, write {other}"
     ),
-    ("errors resolving", "dns resolution", "domain name not found"): "no host has the name in {address}",
+    (
+        "errors resolving",
+        "dns resolution",
+        "domain name not found",
+    ): "there is no host with the name in {address}",
 }
 """Explanations by phrases of gRPC's errors, in lower case."""
 
 _REFUSED = (
-    "{address} closed the connection: if the server asks clients for a certificate, give one that has not expired, of "
+    "{address} closed the connection: if the server requires a client certificate, give one that has not expired, of "
     "an authority that it trusts, with --client-cert and --client-key"
 )
 
 
 def is_transport(details: str) -> bool:
-    """Return whether gRPC itself reports the error, and not a server."""
+    """Return whether the error comes from gRPC itself, not from a server."""
     return any(phrase in details.lower() for phrase in _PHRASES)
 
 
 def is_rejected(details: str) -> bool:
-    """Return whether a call that was cancelled was cancelled by the server's gRPC, which has too many of them waiting.
+    """Return whether a call was cancelled by the server's gRPC because too many calls are waiting.
 
     Examples
     --------
@@ -70,7 +74,7 @@ def explain(details: str, address: str) -> str:
     >>> explain("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed", "example.org:1")
     'example.org:1 closed the connection: if the server there speaks TLS, write tls://example.org:1'
     >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:71]
-    'tls://example.org:1 closed the connection: if the server asks clients f'
+    'tls://example.org:1 closed the connection: if the server requires a cli'
     """
     # OpenSSL's reason without its source location
     detail = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details

@@ -1,4 +1,4 @@
-"""The report of a push; names that a model had never seen, counted over the messages of a push or a classification."""
+"""The report of a push, and counts of names that a model had never seen, over several messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quercus.specification.attributes import OTHER_NAMES, Nominal
 from quercus.v1 import values_pb2
 
 MAX_NAMES = 10_000
-"""Names of one attribute that are reported apart; of more, the number is a lower bound."""
+"""Maximum number of names of an attribute that are counted; beyond it, the number is a lower bound."""
 MAX_EXAMPLES = 100
 
 
@@ -29,12 +29,12 @@ class UnseenNames:
     rows, of_rows
         Number of rows with such a name, and of all rows.
     names
-        Number of different ones; if not ``is_exact``, there may be more.
+        Number of distinct names; a lower bound if not ``is_exact``.
     examples
-        The first ones, at most 100.
+        The first names, at most 100.
     rows_beyond
-        Number of rows whose name the model does not keep, because the attribute has all the names that it may have.
-        They count as other names.
+        Number of rows whose name the model does not keep, because the attribute has its maximum number of names. They
+        count as other names.
     """
 
     attribute: str
@@ -70,9 +70,9 @@ class UnseenNames:
 
 
 def first_reports(unseen: Iterable[UnseenNames], reported: set[tuple[str, bool]]) -> list[UnseenNames]:
-    """Return what was not reported yet: the first names of an attribute, and the first that it does not keep.
+    """Return what was not reported yet: the first new names of an attribute, and the first that it does not keep.
 
-    ``reported`` notes the attributes, each with whether it keeps no more names.
+    ``reported`` is updated: it has the reported attributes, each with whether the report was of names not kept.
     """
     news = [each for each in unseen if (each.attribute, each.rows_beyond > 0) not in reported]
     reported.update((each.attribute, each.rows_beyond > 0) for each in news)
@@ -81,10 +81,10 @@ def first_reports(unseen: Iterable[UnseenNames], reported: set[tuple[str, bool]]
 
 @dataclass(frozen=True)
 class PushReport:
-    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
+    """The progress of a push: acknowledged ``rows`` (``stored`` now, or ``known`` before), and ``rejected`` rows.
 
-    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
-    bound of an attribute.
+    ``unseen``: names that the model had not seen before the push, of attributes that already had names, and names
+    beyond the bound of an attribute.
     """
 
     rows: int
@@ -104,8 +104,8 @@ class _AttributeTally:
     rows_beyond: int = 0
     names: dict[str, None] = field(default_factory=dict)  # in order of first appearance
     messages: int = 0
-    most: int = 0  # names of one message
-    lists_all: bool = True  # whether `names` are all of them
+    most: int = 0  # of names in one message
+    lists_all: bool = True  # whether `names` is complete
 
 
 class UnseenTally:
@@ -118,12 +118,12 @@ class UnseenTally:
         return bool(self._tallies)
 
     def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add the names of one message as the client counted them: the number of rows by attribute and name."""
+        """Add the client's counts for a message: the number of rows by attribute and name."""
         for attribute, rows in counts.items():
             self._add_names(attribute, list(rows), len(rows)).rows += sum(rows.values())
 
     def add_names(self, found: Iterable[values_pb2.UnseenNames | UnseenNames]) -> None:
-        """Add the names of one message as the server counted them, or the sums of another call."""
+        """Add the server's counts for a message, or the sums of another call."""
         for each in found:
             tally = self._add_names(each.attribute, each.examples, each.names)
             tally.rows += each.rows
@@ -131,7 +131,7 @@ class UnseenTally:
             tally.lists_all &= not isinstance(each, UnseenNames) or each.is_exact
 
     def add_beyond(self, found: Iterable[values_pb2.UnseenNames]) -> None:
-        """Add only how many rows of one message count as other names; the client counted them otherwise."""
+        """Add only the number of rows in a message that count as other names; the client counted the names itself."""
         for each in found:
             if each.rows_beyond:
                 self._tallies.setdefault(each.attribute, _AttributeTally()).rows_beyond += each.rows_beyond
@@ -145,7 +145,7 @@ class UnseenTally:
             Number of rows of all messages.
         young
             Attributes that had no names before: of these, only names beyond the bound are reported, since a first name
-            is not a sign of a mistake.
+            does not suggest a mistake.
         """
         first = frozenset(young)
         return tuple(
@@ -176,13 +176,13 @@ class UnseenTally:
 
 
 class PushedNames:
-    """Counts, from the responses to the messages of a push, the rows with names that the model did not have before.
+    """Counts the rows of a push with names that the model did not have before, from the messages and their responses.
 
     Parameters
     ----------
     before
-        Specification of the model before the first message; None: not known, and the server is believed, which counts
-        the names that it did not have before a message, and has them if the message was stored already.
+        Specification of the model before the first message. If None (unknown), the server's counts are used. These are
+        of names that are new in a message, so they miss those of a message that was already stored.
     """
 
     def __init__(self, before: Specification | None) -> None:
@@ -200,9 +200,9 @@ class PushedNames:
         rows, count
             The rows, and their number.
         specification
-            That for which they were encoded, or a newer one.
+            The specification that they were encoded for, or a newer one.
         response
-            The response, which names refused rows.
+            The response, which lists refused rows.
         """
         self._rows += count - len(response.refused)
         if self._before is None or specification is None:
@@ -215,7 +215,7 @@ class PushedNames:
     def new_names(
         self, rows: values_pb2.Rows, specification: Specification, refused: Collection[int] = ()
     ) -> dict[str, Mapping[str, int]]:
-        """Return the number of rows by attribute and name, of names that the model did not have before.
+        """Return the number of rows by attribute and name, for names that the model did not have before.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class PushedNames:
         specification
             The specification that they were encoded for, or a newer one with more names.
         refused
-            Positions of rows that do not count.
+            Positions of rows to ignore.
         """
         named = rows.WhichOneof("kind") == "named"
         if self._before is None or (not named and specification is self._before):

@@ -1,4 +1,4 @@
-"""Types of what rows and results hold."""
+"""Types of the values in rows and results."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Between:
 
 
 Value = str | float | frozenset[str] | Between | None
-"""A value of a row: a name, a number, several names of which it is one, a range that holds it, or nothing known."""
+"""A value of a row: a name, a number, a set of names one of which it is, a range in which it lies, or None
+(unknown)."""
 
 
 def cell_of(value: Value) -> str | float | None:
-    r"""Return a value as a cell of a file holds it, see `quercus.specification.written_cells`.
+    r"""Return a value as written in a cell of a file, see `quercus.specification.written_cells`.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def cell_of(value: Value) -> str | float | None:
 
 
 def uncertain_of_json(given: Any) -> frozenset[str] | Between | None:
-    """Return the set or the range that JSON holds, as `json_of` writes them; None: it is neither.
+    """Return the set or range in a JSON value, as written by `json_of`; None if it is neither.
 
     Examples
     --------
@@ -56,13 +57,13 @@ def uncertain_of_json(given: Any) -> frozenset[str] | Between | None:
         case list() if len(given) > 1 and all(isinstance(each, str) for each in given):
             return frozenset(given)
         case {"low": int() | float() as low, "high": int() | float() as high} if len(given) == 2:
-            with suppress(OverflowError):  # a whole number of more than 308 digits
+            with suppress(OverflowError):  # an integer of more than 308 digits
                 return Between(float(low), float(high))
     return None
 
 
 def json_of(value: Value) -> Any:
-    """Return a value as JSON holds it: a set as a list of names, a range as an object.
+    """Return the JSON form of a value: a list of names for a set, an object for a range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The console as an application: routes, the order of middleware, and pages of errors."""
+"""The console as an application: routes, the order of middleware, and error pages."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _TITLES = {
 
 
 async def healthz(_: Request) -> Response:
-    """Report only that the console process runs; pages report the state of the server."""
+    """Report only that the console process runs; pages show the state of the server."""
     return PlainTextResponse("ok\n")
 
 
 async def classes(_: Request) -> Response:
-    """Return the style sheet of the marks of classes."""
+    """Return the style sheet for the marks of classes."""
     return Response(class_styles(), media_type="text/css")
 
 
@@ -138,7 +138,7 @@ def application(config: ConsoleConfig) -> ASGIApp:
 
 
 async def _expire_sessions(sessions: Sessions) -> None:
-    """End idle sessions every minute, so that no token stays in memory longer than its session."""
+    """End idle sessions every minute, so that no token stays in memory after its session."""
     while True:
         await asyncio.sleep(EXPIRY_S)
         await sessions.expire_idle()
@@ -152,7 +152,7 @@ async def _sign_in_first(request: Request, _: Exception) -> Response:
 
 
 async def _nobody_reads(_: Request, __: Exception) -> Response:
-    """Answer a browser that is gone: it was closed while it sent a file."""
+    """Respond to a browser that was closed while it sent a file; nobody reads this."""
     return PlainTextResponse("", 400)
 
 

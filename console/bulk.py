@@ -1,4 +1,4 @@
-"""Labels for many rows at once: rows are named and counted before anything is said, and all can be taken back."""
+"""Labels for many rows at once: the rows are shown before anything is stored, and all labels can be undone."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from quercus.client.results import Answer
 from quercus.view.words import counted
 
 MAX_BULK: Final = 1_000
-"""Rows that are labelled at once: those of one message, which the server stores all or none."""
+"""Maximum number of rows labelled at once: those of one message, which the server stores as a whole or not at all."""
 
 
 @dataclass(frozen=True)
 class BulkPlan:
-    """A label that a labeller is about to give many rows.
+    """A label that a labeller is about to give to many rows.
 
     Attributes
     ----------
     model, uid
         The model, and its uid when the plan was made.
     labeller
-        Who says it.
+        Name of the labeller.
     rows
         Ids of the rows.
     label
-        The class; None: the labeller's labels are taken back.
+        The class; None: the labeller's labels are withdrawn.
     former
-        The labeller's answers in force about these rows, by id: one a row, the newest.
+        The labeller's valid answers about these rows, by id: the newest of each row.
     back
         Page to return to.
     key
-        Names the plan; the server stores its statements once under it.
+        Key of the plan, under which the server stores its statements only once.
     """
 
     model: str
@@ -51,7 +51,7 @@ class BulkPlan:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The rows of which the labeller says something else than before."""
+        """The rows whose label by this labeller changes."""
         if self.label is None:
             return tuple(each for each in self.rows if each in self.former)
         return tuple(
@@ -68,12 +68,12 @@ class BulkPlan:
         return f"{counted(count, 'row')} would be labelled {self.label} by {self.labeller}."
 
     async def carry_out(self, client: Client) -> None:
-        """Say it.
+        """Store the labels.
 
         Raises
         ------
         FailedPrecondition
-            When another model has the name by now.
+            If the name belongs to another model by now.
         """
         await self._check_model(client)
         if self.label is not None:
@@ -84,7 +84,7 @@ class BulkPlan:
             await client.undo_answer(self.model, self.former[each], labeller=self.labeller)
 
     async def take_back(self, client: Client) -> None:
-        """Make it as it was before: former statements are stated again, and former answers count again."""
+        """Undo the labels: earlier statements are stated again, and earlier answers count again."""
         await self._check_model(client)
         if self.label is None:
             again = {each: self.former[each].label for each in self.changed}
@@ -108,16 +108,16 @@ class BulkPlan:
 async def plan_bulk(
     client: Client, model: str, labeller: str, rows: Sequence[str], label: str | None, back: str
 ) -> BulkPlan:
-    """Return the plan to label rows, or to take the labeller's labels back.
+    """Return the plan to label rows, or to withdraw the labeller's labels.
 
     Raises
     ------
     InvalidInput
-        When there are no rows, or too many, or the class is none of the model's.
+        If there are no rows or too many, or the model does not have the class.
     """
     rows = tuple(dict.fromkeys(rows))
     if not rows:
-        raise InvalidInput("rows", "are none: check the rows that you mean")
+        raise InvalidInput("rows", "are missing: check the rows to label")
     if len(rows) > MAX_BULK:
         raise too_many(len(rows))
     of = await client.get_model(model)
@@ -130,10 +130,10 @@ async def plan_bulk(
 
 
 def undo_key(done: BulkPlan | None, model: str) -> str:
-    """Return the key of the labels that were given last, which can be taken back at once; empty: there are none."""
+    """Return the key of the last bulk labels, which can be undone as a whole; empty if there are none."""
     return done.key if done is not None and done.model == model else ""
 
 
 def too_many(count: int) -> InvalidInput:
-    """Return the error of more rows than may be labelled at once."""
+    """Return the error for too many rows."""
     return InvalidInput("rows", f"are {count:,}, at most {MAX_BULK:,} at once: narrow the filter")

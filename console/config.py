@@ -1,4 +1,4 @@
-"""The configuration of a console: where it listens, under which names, and which server it speaks to."""
+"""The configuration of a console: the addresses at which it listens, its host names, and the server that it uses."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class ConsoleConfig:
     media
         Origins from which pages may show pictures and sounds, as in ``https://cam.example``.
     trusted_proxies
-        Addresses or networks of reverse proxies; their header X-Forwarded-For names the browser's address.
+        Addresses or networks of reverse proxies, whose header X-Forwarded-For has the browser's address.
     sign_on_proxies
-        Addresses of the sign-on proxy: where its connections come from.
+        Addresses from which the sign-on proxy connects.
     host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s, sign_on_header, sign_on_users
         Parameters declared in `quercus.specification.console`.
 
     Raises
     ------
     InvalidInput
-        When a value is not possible, or when the console would be reached by others unencrypted or under no name.
+        If a value is invalid, or if other machines could reach the console without encryption or host name.
     """
 
     server: str = ""
@@ -86,7 +86,7 @@ class ConsoleConfig:
         if HEADER.fullmatch(header) is None or header in RESERVED or header.startswith(("sec-", "proxy-")):
             raise InvalidInput(
                 "sign_on_header",
-                f"is {self.sign_on_header[:80]!r}, must be of letters, digits and hyphens, and mean nothing else",
+                f"is {self.sign_on_header[:80]!r}, must be letters, digits and hyphens, and not a standard header",
             )
         for proxy in self.sign_on_proxies:
             try:
@@ -113,8 +113,8 @@ class ConsoleConfig:
             return
         if not (self.tls_cert or self.plaintext):
             reason = (
-                f"other machines can reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
-                "--tls-key, or --plaintext if something before the console encrypts"
+                f"other machines can reach {self.host}, and would send their tokens unencrypted; give --tls-cert and "
+                "--tls-key, or --plaintext if a proxy in front of the console encrypts"
             )
             raise InvalidInput("host", reason)
         if not self.names:
@@ -135,7 +135,7 @@ class ConsoleConfig:
 
     @property
     def is_encrypted(self) -> bool:
-        """True if browsers use TLS, with the console or with a proxy in front of it."""
+        """True if browsers use TLS, to the console or to a proxy in front of it."""
         return bool(self.tls_cert) or self.plaintext
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of every request and headers of every response: hosts, origins, sizes."""
+"""Checks of every request (host, origin, size), and headers of every response."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from quercus.console.sign_on import SignOn
 MAX_BODY_BYTES = 1024 * 1024
 MAX_UPLOAD_BYTES = 128 * 1024 * 1024
 UPLOADS = re.compile(r"/create|/m/[a-z][a-z0-9_-]*/desk/rows")
-"""Paths that take a file."""
+"""Paths that accept a file."""
 MAX_SIGN_IN_BYTES = 16 * 1024
 SIGN_IN = "/sign-in"
-"""The only path whose body is read before it is known who sends it."""
+"""The only path whose body is read before the sender is known."""
 SIGN_IN_S = 10.0
-"""Longest time in which the form that signs in arrives."""
+"""Maximum seconds for the sign-in form to arrive."""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -43,7 +43,7 @@ def content_policy(media: Iterable[str] = ()) -> str:
 
 
 class RequestGuard:
-    """Refuses requests of other sites, under other names, or too large; adds the headers of security.
+    """Refuses requests from other sites, for other host names, or of excessive size; adds security headers.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class RequestGuard:
     https
         Whether browsers use TLS.
     sign_on
-        Reads the user from the header of a sign-on proxy; None: no header means anything.
+        Reads the user from the header of a sign-on proxy; None if there is no such proxy.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class RequestGuard:
             self._headers["Strict-Transport-Security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass on a request, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # there is no websocket
+        if scope["type"] != "http":  # there are no websockets
             raise RuntimeError(f"the console does not speak {scope['type']}")
         headers = Headers(scope=scope)
         sent = self._with_headers(scope, send)
@@ -106,20 +106,23 @@ class RequestGuard:
         await self._app(scope, _bounded_body(timely, _longest_body(scope["path"])), sent)
 
     def find_fault(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
-        """Return the status and the reason of a refusal; None: the request may pass."""
+        """Return the status and the reason of a refusal; None if the request is allowed."""
         host = headers.get("host", "")
         if _without_port(host).lower() not in self._names:
-            return 421, "this console does not answer under that host name; its operator names it with --name"
+            return (
+                421,
+                "this console is not available under that host name; its operator can add it with --name",
+            )
         bound = _longest_body(path)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             return 400, "Content-Length is not a number"
         if int(length) > bound:
-            return 413, f"a request to {path[:100]} may have {bound:,} bytes"
+            return 413, f"a request to {path[:100]} may have at most {bound:,} bytes"
         if method not in _SAFE and not _is_own(headers, host):
             return 403, "this request does not come from a page of the console"
         if "text/event-stream" in headers.get("accept", "") and not _is_own(headers, host):
-            return 403, "events are for pages of the console"
+            return 403, "events are only for pages of the console"
         return None
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
@@ -149,19 +152,19 @@ def _without_port(host: str) -> str:
 
 
 def _is_own(headers: Headers, host: str) -> bool:
-    """Return whether, by the browser's headers, a page of the console itself makes the request."""
+    """Return whether a page of the console makes the request, by the browser's headers."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
     try:
         origin = urlsplit(headers.get("origin", "")).netloc
-    except ValueError:  # it is not an address
+    except ValueError:  # not an address
         return False
     return bool(host) and origin == host
 
 
 def _longest_body(path: str) -> int:
-    """Return how many bytes the body of a request to a path may have."""
+    """Return the maximum number of bytes in the body of a request to a path."""
     if path == SIGN_IN:
         return MAX_SIGN_IN_BYTES
     return MAX_UPLOAD_BYTES if UPLOADS.fullmatch(path) else MAX_BODY_BYTES
@@ -179,7 +182,7 @@ def _timely_body(receive: Receive) -> Receive:
         except TimeoutError:
             raise HTTPException(408, "the request did not arrive in time") from None
         if not message.get("more_body", False):
-            deadline = None  # from here on, wait for the end of the connection
+            deadline = None  # from now on, wait for the end of the connection
         return message
 
     return receive_in_time
@@ -195,7 +198,7 @@ def _bounded_body(receive: Receive, bound: int) -> Receive:
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
             if taken > bound:
-                raise HTTPException(413, f"a request may have {bound:,} bytes")
+                raise HTTPException(413, f"a request may have at most {bound:,} bytes")
         return message
 
     return receive_counted

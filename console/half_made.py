@@ -1,4 +1,4 @@
-"""Models from files that were neither finished nor removed, because the server went away meanwhile."""
+"""Models from files that were neither completed nor removed, because the server became unreachable."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from quercus.client.specifications import Specification
 
 @dataclass(frozen=True)
 class HalfMadeModel:
-    """A model that was neither finished nor removed.
+    """A model that was neither completed nor removed.
 
     Parameters
     ----------
     name
         Its name.
     uid
-        Its identity; empty if the server did not confirm that it created the model.
+        Its uid; empty if the server did not confirm the creation.
     """
 
     name: str
     uid: str = ""
 
     def describe_left(self) -> str:
-        """Return what is left, and how to finish or remove it."""
+        """Return the state of the model, and how to complete or remove it, in words."""
         if self.uid:
             left = f"The model {self.name} got only a part of its rows, and the server did not confirm its removal."
-            again = "what is left is removed first"
+            again = "the rest is removed first"
         else:
             left = f"It is not known whether the model {self.name} was created; if so, it has no rows."
-            again = "if the model is there without rows, it gets them"
+            again = "if the model exists without rows, it gets them"
         return (
             f"{left} When the server is back, create {self.name} from the file again: {again}. "
             f"Or remove it: quercus models delete {self.name}"
@@ -47,18 +47,18 @@ class HalfMadeModel:
 
 
 class ModelMaking:
-    """The creation of models by one session; it remembers the last one that was left half made."""
+    """Creates the models of a session; remembers the last incomplete one."""
 
     def __init__(self) -> None:
         self.left: HalfMadeModel | None = None
 
     async def create_model(self, client: Client, name: str, specification: Specification) -> Model:
-        """Create a model in place of what was left of an earlier attempt.
+        """Create a model, replacing the rest of an earlier attempt.
 
         Raises
         ------
         QuercusError
-            As of `create_model`; AlreadyExists also if a model of this name has rows.
+            As `Client.create_model`; AlreadyExists also if a model of this name has rows.
         """
         before = self.left if self.left is not None and self.left.name == name else None
         if before is not None and before.uid:
@@ -70,11 +70,11 @@ class ModelMaking:
             self.left = HalfMadeModel(name)
             raise
         if model.instance_count:
-            raise AlreadyExists(f"a model {name} exists already, with {model.instance_count:,} rows")
+            raise AlreadyExists(f"a model {name} already exists, with {model.instance_count:,} rows")
         return model
 
     async def remove_model(self, client: Client, model: Model) -> None:
-        """Remove a model that cannot be finished; remember it if that fails."""
+        """Remove a model that cannot be completed; remember it if that fails."""
         left = HalfMadeModel(model.name, model.uid)
         try:
             await _delete_left(client, left)
@@ -82,13 +82,13 @@ class ModelMaking:
             self.left = left
 
     def forget_left(self, name: str) -> None:
-        """Forget what was left of a model: it is complete now."""
+        """Forget an incomplete model that is complete now."""
         if self.left is not None and self.left.name == name:
             self.left = None
 
 
 async def _delete_left(client: Client, left: HalfMadeModel) -> None:
-    """Delete a model, but none that has taken its name since."""
+    """Delete a model, unless its name now belongs to another model."""
     try:
         if (await client.get_model(left.name)).uid == left.uid:
             await client.delete_model(left.name)

@@ -1,4 +1,4 @@
-"""The queue of one labeller at one model: the held queries, and the labeller's actions on them."""
+"""The queue of a labeller at a model: the held queries, and the labeller's actions on them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from quercus.client.results import AnswerReport, Query, Reason
 
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
-"""Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
+"""Seconds for which a loading page waits until the tree has learned from the previous answer."""
 MOST_HELD = 12
-"""Queries that the pages of one labeller at one model hold, more only where a page would have none."""
+"""Number of queries that the pages of a labeller at a model hold; more only if a page would have none."""
 MOST_REPORTED_S = 4 * 3600.0
-"""Longest time of an answer, in seconds, that the console reports: an abandoned page is not a measure of the query."""
+"""Maximum time of an answer, in seconds, that the console reports: on an abandoned page it would measure nothing."""
 MAX_DIGITS = 20
-"""Fewer digits than this has the number of a query."""
+"""The number of a query has fewer digits than this."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
 class PageOwners:
-    """The pages of a labeller, and the queries that each has, so that no two show the same.
+    """The pages of a labeller, and the queries of each, so that no two show the same query.
 
     Parameters
     ----------
     silence_s
-        Seconds after which a page that says nothing is gone.
+        Seconds after which a silent page counts as closed.
     """
 
     def __init__(self, silence_s: float) -> None:
@@ -44,13 +44,13 @@ class PageOwners:
         self._heard: dict[str, float] = {}
 
     def owner(self, name: str) -> str:
-        """Return the living page that has a query; empty: none has it."""
+        """Return the open page that has a query; empty if none has it."""
         owner = self._owners.get(name, "")
         return owner if time.monotonic() - self._heard.get(owner, -math.inf) <= self._silence_s else ""
 
     def claim(self, page: str, names: Collection[str]) -> list[str]:
         """Note that a page lives and has these queries; return those that are another page's."""
-        if not page:  # nobody yet: its script has not begun
+        if not page:  # its script has not started yet
             return []
         now = time.monotonic()
         self._heard = {each: at for each, at in self._heard.items() if now - at <= self._silence_s}
@@ -61,11 +61,11 @@ class PageOwners:
         return others
 
     def forget(self, name: str) -> None:
-        """Forget a query that is answered, given back or lost."""
+        """Forget a query that was answered, given back or lost."""
         self._owners.pop(name, None)
 
     def leave(self, page: str) -> None:
-        """Note that a page is gone."""
+        """Record that a page was closed."""
         self._heard.pop(page, None)
 
 
@@ -82,7 +82,7 @@ class LabellerAction:
     label
         The label of an answer or a correction.
     comment, took_s, shown
-        Comment, time in seconds, and the name of the page's presentation.
+        Comment, time in seconds, and description of the page's presentation.
     """
 
     act: str
@@ -95,16 +95,16 @@ class LabellerAction:
 
 
 class LabellerQueue:
-    """One labeller at one model. A page that was loaded twice shows the same query.
+    """The queue of a labeller at a model. A page that is reloaded shows the same query.
 
     Parameters
     ----------
     client
         Client of the session.
     model
-        Its name, or ``-`` for any.
+        Name of the model, or ``-`` for any.
     labeller
-        In whose name; empty: that of the token.
+        Name of the labeller; empty: that of the token.
     lease_s
         Seconds for which a query is held without a request from the page.
     """
@@ -125,10 +125,11 @@ class LabellerQueue:
     async def next_queries(
         self, page: str, have: Collection[str] = (), wait_s: float = 0.0, count: int = 1
     ) -> list[Query]:
-        """Return up to ``count`` queries that are for a page: not among ``have``, and of no other page.
+        """Return up to ``count`` queries for a page: not among ``have``, nor of another page.
 
-        Those that are held come first. Wait for the first one of the others only. All pages of the labeller hold
-        `MOST_HELD` ahead, and one more only for a page that waits: a policy bounds how many one labeller holds.
+        Queries already held come first. Of further ones, only the first is waited for. All pages of the labeller
+        together hold `MOST_HELD` in advance, and more only for a page without any, since a policy bounds the queries
+        that a labeller holds.
         """
         self._pages.claim(page, have)
         queries = self._free_queries(page, have)[:count]
@@ -145,7 +146,7 @@ class LabellerQueue:
         return self._hand_out(page, queries)
 
     def _free_queries(self, page: str, have: Collection[str]) -> list[Query]:
-        """Return the held queries that a page may have; first the one that a page showed when it was left."""
+        """Return the held queries that a page may have, beginning with the one that a page showed when it was left."""
         free = [
             query
             for query in self._queries.held
@@ -158,11 +159,11 @@ class LabellerQueue:
         return [self._note_shown(query) for query in queries]
 
     async def first_query(self) -> Query | None:
-        """Return the query to show on a page that is loaded, without a long wait for one.
+        """Return a query for a page that is being loaded, without a long wait.
 
-        No page has it that lives. The page claims it when its script begins; one without scripts never does.
+        It belongs to no open page. The new page claims it when its script starts; a page without scripts never does.
         """
-        if self._lock.locked() and not self._free_queries("", ()):  # another page waits for one
+        if self._lock.locked() and not self._free_queries("", ()):  # another page is waiting for one
             return None
         queries = await self.next_queries("", wait_s=FIRST_WAIT_S)
         return queries[0] if queries else None
@@ -172,23 +173,23 @@ class LabellerQueue:
         return self._pages.claim(page, names)
 
     def leave(self, page: str, shown: str) -> None:
-        """Note that a page is gone, and what it showed: what it has is for the next page that is loaded."""
+        """Record that a page was closed, and what it showed: its queries are for the next page that is loaded."""
         self._pages.leave(page)
         self._left = shown
 
     def find_held(self, name: str) -> Query | None:
-        """Return a query that is held."""
+        """Return a held query by name."""
         return next((query for query in self._queries.held if query.name == name), None)
 
     def _note_shown(self, query: Query) -> Query:
-        """Note when a query was first shown, by its lease: a labeller who leases it again has seen it since then."""
+        """Record when a query was first shown, by its lease; a labeller who leases it again has seen it before."""
         held = {each.lease_token for each in self._queries.held}
         self._shown = {token: at for token, at in self._shown.items() if token in held}
         self._shown.setdefault(query.lease_token, time.monotonic())
         return query
 
     def is_unseen(self, lease_token: str) -> bool:
-        """Return whether a query has been shown so recently that nobody can have read it."""
+        """Return whether a query was shown so recently that nobody can have read it."""
         shown = self._shown.get(lease_token)
         return shown is not None and time.monotonic() - shown < UNSEEN_S
 
@@ -197,7 +198,7 @@ class LabellerQueue:
         return await self._queries.has_newer_tree(wait_s)
 
     async def exchange_unseen(self, page: str, unseen: Collection[str]) -> list[Query]:
-        """Exchange unseen queries of a page for as many that the newest tree asks first."""
+        """Exchange unseen queries of a page for the same number of queries that the newest tree asks first."""
         async with self._lock:
             known = [query for query in map(self.find_held, unseen) if query is not None]
             given = [query for query in known if await self._queries.give_back(query)]
@@ -207,11 +208,11 @@ class LabellerQueue:
             return self._hand_out(page, [query for query in taken if query is not None])
 
     async def extend_leases(self) -> list[str]:
-        """Extend all leases; return the names of the queries that are lost."""
+        """Extend all leases; return the names of lost queries."""
         return await self._queries.extend()
 
     async def submit_action(self, action: LabellerAction, classes: tuple[str, ...]) -> AnswerReport | None:
-        """Send an action on a query, which an earlier console may have leased."""
+        """Send an action on a query, which may have been leased before the console was restarted."""
         query = self._query_for_call(action, classes)
         report = await self._send_action(action, query)
         self._queries.forget(query.name)
@@ -247,7 +248,7 @@ class LabellerQueue:
         return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
     def _query_for_call(self, action: LabellerAction, classes: tuple[str, ...]) -> Query:
-        """Return the query for a call: its name, its lease, and the frame of the label."""
+        """Return a query object for a call, with the name, the lease and the frame of the label."""
         model, _, number = action.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit() and len(number) < MAX_DIGITS):
             raise InvalidInput("query", f"is {action.query[:80]!r}, must be models/MODEL/queries/NUMBER")
@@ -278,7 +279,7 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
     Raises
     ------
     InvalidInput
-        When it is none of these, or says nothing.
+        If it is none of these, or contains nothing.
 
     Examples
     --------

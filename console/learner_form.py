@@ -1,4 +1,4 @@
-"""The part of the form of a new model that chooses its learner: a field for all that the server declares of it."""
+"""The part of the form of a new model that chooses its learner, with a field for every declared parameter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from quercus.specification.parameter import Parameter
 LEARNER: Final = "learner"
 BASE: Final = "learner.base"
 STRATEGY: Final = "strategy"
-"""Paths of the learner, of the learner of each tree, and of the strategy in a specification."""
+"""Paths in a specification: of the learner, of the learner of each tree, and of the strategy."""
 NONE: Final = "none"
-"""Text of a parameter that is to have no value."""
+"""Text that stands for no value."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Setting:
     Parameters
     ----------
     name
-        Path of the parameter in a specification, which is the name of the field too.
+        Path of the parameter in a specification, which is also the name of the field.
     parameter
         Its declaration.
     text
-        What was typed or chosen; empty: the default.
+        The typed or chosen text; empty: the default.
     fault
-        The server's reason to refuse that; empty if it did not.
+        The server's reason to refuse the text; empty if it did not.
     """
 
     name: str
@@ -41,17 +41,17 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Its name, as errors have it."""
+        """Name of the parameter as in errors."""
         return self.parameter.name.replace("_", " ")
 
     @property
     def takes_none(self) -> bool:
-        """Tells whether no value can be chosen, and is not the default anyway."""
+        """True if "no value" can be chosen and is not already the default."""
         return bool(self.parameter.meaning_of_none) and self.parameter.default is not None
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The values that can be chosen, each with its words; empty if a value is typed.
+        """The values that can be chosen, each with its label; empty if a value is typed.
 
         Examples
         --------
@@ -71,19 +71,19 @@ class Setting:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words that may be typed in place of a number."""
+        """Words that may be typed instead of a number."""
         return (*self.parameter.choices, *((NONE,) if self.takes_none else ()))
 
     @property
     def input_mode(self) -> str:
-        """The keyboard that a phone shows."""
+        """The kind of keyboard that a phone shows."""
         if self.words or self.parameter.kind is str:
             return "text"
         return "numeric" if self.parameter.kind is int else "decimal"
 
     @property
     def hint(self) -> str:
-        """The meaning of the parameter, and what may be typed.
+        """The meaning of the parameter, and the values that may be typed.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Setting:
 
     @property
     def value(self) -> object:
-        """The typed text as a value of its kind; what is none is sent as it is, for the server to refuse."""
+        """The typed text as a value of the right type; an invalid text is sent unchanged, for the server to refuse."""
         return _typed_value(self.parameter, self.text)
 
     def _default_text(self) -> str:
@@ -125,19 +125,19 @@ def _typed_value(parameter: Parameter, text: str) -> object:
 
 @dataclass(frozen=True)
 class LearnerForm:
-    """The learners that can be chosen, what is chosen, and what is wrong with it.
+    """The available learners, the choices, and their faults.
 
-    A field is named as its parameter in the specification, such as ``learner.base.max_cuts``, so a fault that the
-    server finds stands beside the field.
+    A field has the name of its parameter in the specification, such as ``learner.base.max_cuts``, so that a fault found
+    by the server is shown beside the field.
 
     Parameters
     ----------
     learners
         The learners of the server.
     given
-        Fields of the form by name; of a parameter that is not given, the default counts.
+        Fields of the form by name; a parameter that is not given has its default.
     faults
-        Reasons by the path of a field in the specification.
+        Reasons of refusal, by the path of a field in the specification.
     """
 
     learners: Sequence[Learner]
@@ -151,7 +151,7 @@ class LearnerForm:
 
     @property
     def learner(self) -> Learner:
-        """The chosen learner; the default if it is none of the server's."""
+        """The chosen learner; the default if the server does not have it."""
         return self._named(self._text(f"{LEARNER}.name")) or self.choices[0]
 
     @property
@@ -172,7 +172,7 @@ class LearnerForm:
 
     @property
     def strategy(self) -> Strategy | None:
-        """The chosen strategy; the learner's default if it is none of its own. None: the learner has none."""
+        """The chosen strategy; the learner's default if it does not have that one. None if the learner has none."""
         possible, name = self.learner.strategies, self._text(f"{STRATEGY}.name")
         return next((each for each in possible if each.name == name), next(iter(possible), None))
 
@@ -183,7 +183,7 @@ class LearnerForm:
 
     @property
     def is_touched(self) -> bool:
-        """Tells whether anything but the default is chosen, or refused."""
+        """True if anything other than the default is chosen, or refused."""
         return (
             self.learner.name != DEFAULT
             or any(self.fault(each) for each in self.faults)
@@ -193,11 +193,11 @@ class LearnerForm:
         )
 
     def fault(self, name: str) -> str:
-        """Return why the server refuses a field of this part of the form; empty if it does not."""
+        """Return the reason why the server refuses a field of this part of the form; empty if it does not."""
         return self.faults.get(name, "") if _is_ours(name) else ""
 
     def check(self) -> None:
-        """Refuse what the server would refuse of the chosen learner's parameters, with its words.
+        """Refuse parameters of the chosen learner that the server would refuse, with the same messages.
 
         Raises
         ------
@@ -209,9 +209,9 @@ class LearnerForm:
                 each.parameter.check(each.value, each.name)
 
     def fields(self) -> dict[str, Any]:
-        """Return what a specification gets of this part of the form.
+        """Return the fields of the specification from this part of the form.
 
-        What was typed for another learner is sent too: the server says that this one has no such parameter.
+        Values typed for another learner are included: the server reports that this one has no such parameter.
         """
         known = {each.name: each for each in self._all_settings}
         parts: dict[str, dict[str, Any]] = {LEARNER: {}, BASE: {}, STRATEGY: {}}
@@ -244,5 +244,5 @@ class LearnerForm:
 
 
 def _is_ours(name: str) -> bool:
-    """Return whether a field is one of this part of the form."""
+    """Return whether a field belongs to this part of the form."""
     return name.startswith((f"{LEARNER}.", f"{STRATEGY}."))

@@ -1,4 +1,4 @@
-"""The plan of a new model: what the columns of its file become, as guessed and as chosen, in words."""
+"""The plan of a new model: the roles of its file's columns, as guessed or as chosen, in words."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from quercus.view.words import counted
 MAX_COLUMNS: Final = 500
 MAX_ROWS: Final = 1_000_000
 SAMPLES: Final = 3
-"""Rows that are shown as a labeller will see them."""
+"""Number of rows that are previewed as a labeller will see them."""
 EXAMPLES: Final = 4
 MAX_SEEN: Final = 4 * MAX_CLASSES
-"""Distinct values of a column that are kept; a column with more is taken for no class."""
+"""Maximum number of distinct values kept of a column; a column with more is never taken as the class."""
 LEFT_OUT: Final = "leave out"
 COMMA: Final = "number (1,5)"
 SHOWN: Final = {"text": "text", "picture": "image", "series": "series", "link": "link"}
-"""Kinds of columns that labellers see beside the row, and of which no tree learns; the kinds of their items."""
+"""Kinds of columns that labellers see beside the row and that no tree learns from, with the kinds of their items."""
 NUMBERS: Final = ("number", COMMA)
 ATTRIBUTES: Final = (*NUMBERS, "names")
 """Kinds of columns that become attributes."""
 KINDS: Final = (*ATTRIBUTES, *SHOWN, LEFT_OUT)
 WORDS_OF_TEXT: Final = 5
-"""Mean number of words from which cells are free text."""
+"""Minimum mean number of words for cells to be free text."""
 SERIES_LENGTH: Final = 4
-"""Numbers that a cell has at least, if it is a series."""
+"""Minimum number of numbers in a cell for it to be a series."""
 _URL: Final = re.compile(r"https?://\S+")
 _PICTURE: Final = re.compile(
     r"(?:https?://\S+\.(?:png|jpe?g|gif|webp)(?:\?\S*)?|data:image/\S+)", re.IGNORECASE
@@ -59,14 +59,16 @@ LABELS: Final = {
     HIDE: "hide them: ask about all rows",
     NO_ROWS: "send no rows at all",
 }
+UNLABELLED: Final = {KEEP: "send them: none of them is labelled", NO_ROWS: LABELS[NO_ROWS]}
+"""The choices where no column holds labels."""
 
 
 @dataclass(frozen=True)
 class UploadedColumn:
-    """A column: the kind that is guessed, its first values, the number of its cells with a value, distinct values.
+    """A column: its guessed kind, its first values, the number of cells with a value, and distinct values.
 
-    ``remarks`` say what looks wrong in it if it becomes an attribute; ``found`` why it is taken for something else
-    than a number or a name.
+    ``remarks`` say what looks wrong if it becomes an attribute; ``found`` says why it is taken for something other than
+    a number or a name.
     """
 
     name: str
@@ -80,18 +82,18 @@ class UploadedColumn:
 
     @property
     def open_remarks(self) -> set[str]:
-        """The kinds of remarks that also hold once a kind of the column is chosen."""
+        """The kinds of remarks that also apply after a kind is chosen for the column."""
         return {each.kind for each in self.remarks if each.outcome == "said" or each.kind == "uncertain"}
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that it would name; none if there are too many."""
+        """The classes that the column would give; empty if there are too many."""
         names = names_of(sorted({name for value in self.values for name in set_parts(value)}))
         return names if len(names) <= MAX_CLASSES else ()
 
     @property
     def content(self) -> ColumnContent:
-        """The part that rules about columns of labels look at."""
+        """The properties that the rules about columns of labels use."""
         return ColumnContent(self.name, self.values, self.numeric)
 
 
@@ -112,9 +114,9 @@ def guess_file(table: FileTable) -> FileGuess:
     Raises
     ------
     InvalidInput
-        When it has too many columns or rows.
+        If it has too many columns or rows.
     FileError
-        When it cannot be read.
+        If it cannot be read.
     """
     if len(table.names) > MAX_COLUMNS:
         raise InvalidInput(
@@ -164,9 +166,9 @@ def _uploaded_column(column: InspectedColumn) -> UploadedColumn:
 def _special_kind(
     texts: Sequence[str], remarks: Collection[Remark] = (), is_all: bool = True
 ) -> tuple[str, str]:
-    """Return the kind of a column that is neither a number nor a name, and why; twice empty: it is one of these.
+    """Return the kind of a column that is neither numeric nor nominal, and the reason; both empty if it is.
 
-    ``texts`` are its cells that are not numbers, and ``is_all`` says that there are no others.
+    ``texts`` are its cells that are not numbers; ``is_all`` tells whether there are no others.
 
     Examples
     --------
@@ -194,11 +196,11 @@ def _special_kind(
     if all(map(_is_series, texts)):
         return "series", "holds several numbers in each cell, which labellers see as a curve"
     if all(map(_PATH.fullmatch, texts)):
-        why = "a browser does not send the files: quercus push --beside does, from their folder"
-        return LEFT_OUT, f"holds paths of files, as {first}; {why}"
+        why = "a browser cannot send these files; quercus push --beside can, from their folder"
+        return LEFT_OUT, f"holds paths of files, such as {first}; {why}"
     is_text = any(each.kind == "text" for each in remarks)
     if is_text or sum(len(text.split()) for text in texts) >= WORDS_OF_TEXT * len(texts):
-        return "text", "holds free text, of which no tree learns; labellers see it beside the row"
+        return "text", "holds free text, which no tree learns from; labellers see it beside the row"
     return "", ""
 
 
@@ -214,7 +216,7 @@ def _likely_class(table: FileTable) -> str | None:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The model that a file becomes.
+    """The model to create from a file.
 
     Attributes
     ----------
@@ -223,13 +225,13 @@ class ModelPlan:
     given
         Fields of the form.
     class_column
-        Column of the class; None: none holds it.
+        Column of the class; None if there is none.
     typed
-        The names of the classes as they were typed; empty: those of the column.
+        The typed names of the classes; empty: those in the column.
     id_column
         Column of the ids; None: rows are numbered.
     labels
-        What becomes of the labels in the file: a key of `LABELS`.
+        The use of the labels in the file: a key of `LABELS`.
     attributes
         Columns that are attributes although they look like labels.
     """
@@ -244,12 +246,12 @@ class ModelPlan:
 
     @classmethod
     def of(cls, guess: FileGuess, given: Mapping[str, Any] | None) -> ModelPlan:
-        """Return the plan of a form; of None the one that is suggested.
+        """Return the plan of a form; the suggested one for None.
 
         Raises
         ------
         InvalidInput
-            When the form names no column of the file, no kind, or no choice about labels.
+            If the form has an unknown column, kind, or choice about labels.
         """
         names = [each.name for each in guess.columns]
         if given is None:
@@ -303,12 +305,12 @@ class ModelPlan:
 
     @property
     def frame(self) -> tuple[str, ...]:
-        """The classes; empty while they are not known.
+        """The classes; empty if not known yet.
 
         Raises
         ------
         InvalidInput
-            When the typed names are wrong.
+            If the typed names are invalid.
         """
         if self.typed:
             return typed_classes(self.typed)
@@ -316,12 +318,16 @@ class ModelPlan:
         return () if column is None else column.classes
 
     @property
-    def choices(self) -> Mapping[str, str]:
-        """The choices about the labels, in words."""
-        return LABELS
+    def choices(self) -> dict[str, tuple[str, str, bool]]:
+        """The choices about the labels: the words of each, those where no column holds any, and whether it is chosen.
+
+        Where the second words are empty, there is no such choice.
+        """
+        chosen = KEEP if self.class_column is None and self.labels not in UNLABELLED else self.labels
+        return {key: (words, UNLABELLED.get(key, ""), key == chosen) for key, words in LABELS.items()}
 
     def suspects(self) -> tuple[str, ...]:
-        """Return the columns that would become attributes, and look like labels."""
+        """Return the columns that would become attributes but look like labels."""
         looks = names_classes if self.class_column is None else names_sets
         frame, kinds = self._known_frame(), self.kinds
         return tuple(
@@ -332,7 +338,7 @@ class ModelPlan:
         )
 
     def lines(self) -> list[str]:
-        """Return what becomes of rows, labels and columns, a sentence or two for each."""
+        """Return the plan for rows, labels and columns, a sentence or two for each."""
         try:
             frame, fault = self.frame, ""
         except InvalidInput as error:
@@ -342,7 +348,7 @@ class ModelPlan:
         return [*self._label_lines(), fault or named, *self._column_lines()]
 
     def remarks(self) -> list[str]:
-        """Return what looks wrong in the columns that are or would be attributes, as it is chosen."""
+        """Return what looks wrong in the columns that are, or would be, attributes by the current choices."""
         kinds, found = self.kinds, list(self.guess.doubts)
         for each in self.guess.columns:
             if each.name not in kinds or each.name == self.id_column:
@@ -357,11 +363,11 @@ class ModelPlan:
                 if kinds[each.name] != LEFT_OUT and remark.kind in each.open_remarks:
                     found.append(f"{remark.sentence}.")
                 elif kinds[each.name] == LEFT_OUT == each.kind:
-                    found.append(f"{remark.sentence}. The column is left out; choose a kind to take it.")
+                    found.append(f"{remark.sentence}. The column is left out; choose a kind to include it.")
         return found
 
     def uncertain(self) -> tuple[str, ...]:
-        """Return the columns of names that have cells such as ``a|b``, which are sets unless they are names."""
+        """Return the nominal columns with cells such as ``a|b``, which are sets unless declared to be names."""
         kinds = self.kinds
         return tuple(
             each.name
@@ -402,7 +408,7 @@ class ModelPlan:
         return [*found, ids]
 
     def _known_frame(self) -> tuple[str, ...]:
-        """Return the classes, none if the typed names are wrong."""
+        """Return the classes; empty if the typed names are invalid."""
         try:
             return self.frame
         except InvalidInput:

@@ -1,4 +1,4 @@
-"""The parts of a row that a page shows: pictures and sounds, values, and what is folded away."""
+"""The parts of a row on a page: pictures and sounds, values, and folded values."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RowParts:
     Attributes
     ----------
     pictures, beside
-        Pictures that the page may load, and what else is shown beside the values, each with its address.
+        Pictures that the page may load, and other items beside the values, each with its URL.
     first, rest
-        Groups of values: those that are shown at once, and those that are folded away.
+        Groups of values: those shown at once, and the folded ones.
     more
-        Number of attributes that are not listed at all.
+        Number of attributes that are not listed.
     """
 
     pictures: Sequence[tuple[ShownItem, str]]
@@ -40,7 +40,7 @@ class RowParts:
 
     @property
     def rest_count(self) -> int:
-        """Number of attributes that are not shown at once."""
+        """Number of attributes not shown at once."""
         return sum(len(values) for _, values in self.rest) + self.more
 
     @classmethod
@@ -51,7 +51,7 @@ class RowParts:
         more: int,
         reason: Reason,
     ) -> RowParts:
-        """Return the parts of a row; what its reason tests is shown at once."""
+        """Return the parts of a row; attributes tested in its reason are shown at once."""
         pictures = [each for each in items if is_picture(*each)]
         beside = [each for each in items if not is_picture(*each)]
         return cls(pictures, beside, *fold_values(groups, reason), more)
@@ -65,7 +65,7 @@ def items_of(
     origins: Collection[str],
     data_url: str,
 ) -> list[tuple[ShownItem, str]]:
-    """Return what is shown beside the values of a row, each with the address that it is loaded from."""
+    """Return the items shown beside the values of a row, each with its URL."""
     shown = (*shown_curves(values, model), *shown_items(row, values, display, model))
     return [item_address(each, origins, data_url) for each in shown]
 
@@ -76,9 +76,9 @@ def is_picture(item: ShownItem, address: str) -> bool:
 
 
 def item_address(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
-    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin.
+    """Return an item and its URL; the URL is empty if the operator did not allow its origin.
 
-    Pushed bytes are at ``data_url``, followed by the place of the item.
+    Pushed bytes are at ``data_url``, followed by the position of the item.
     """
     if item.kind not in {"image", "audio"}:
         return item, item.url
@@ -100,7 +100,7 @@ def origin_of(url: str) -> str:
 
 
 def media_response(display: Display, place: str) -> Response:
-    """Return the picture or the sound at a place among what was pushed beside a row.
+    """Return the picture or sound at a position among the items pushed beside a row.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The run of a console, until it is stopped."""
+"""Runs a console until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKENS = ("QUERCUS_TOKEN", "QUERCUS_TOKEN_FILE")
 
 
 def refuse_own_token() -> None:
-    """Raise if the environment has a token: anybody who opened a page would have its rights.
+    """Raise if the environment has a token, whose rights every visitor would have.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def refuse_own_token() -> None:
 
 
 def listen(config: ConsoleConfig) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a listening socket."""
     return http_serving.listen(config.host, config.port)
 
 

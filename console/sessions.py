@@ -33,8 +33,8 @@ MAX_ADDRESSES = 10_000
 class Session:
     """The session of a signed-in person.
 
-    The token is in the connection alone; ``repr`` shows neither it nor the secret of the forms. ``user`` is whom the
-    sign-on proxy has named; None: the person has typed a token, or a name.
+    Only the connection has the token; ``repr`` shows neither it nor the secret of the forms. ``user`` is the user named
+    by the sign-on proxy; None if the person typed a token or a name.
     """
 
     caller: Caller
@@ -61,12 +61,12 @@ class Session:
         return self.caller.may_call(method)
 
     def take_flash(self) -> str:
-        """Return the message for the next page, which shows it once."""
+        """Return and remove the message for the next page."""
         flash, self.flash = self.flash, ""
         return flash
 
     def note_decision(self, model: str, row: str, words: str, most: int) -> None:
-        """Remember a row that was decided, the newest last, and at most so many of a model."""
+        """Remember a decided row, newest last; at most ``most`` per model."""
         self.forget_decision(model, row)
         self.decided[model] = [*self.decided.get(model, []), (row, words)][-most:]
 
@@ -75,7 +75,7 @@ class Session:
         self.decided[model] = [each for each in self.decided.get(model, []) if each[0] != row]
 
     def accepts_form(self, form_token: str) -> bool:
-        """Return whether a token belongs to this session: then a form or a script of it sends the request."""
+        """Return whether a form token belongs to this session, so that one of its pages sent the request."""
         return hmac.compare_digest(form_token.encode(), self.form_token.encode())
 
     def drop_upload(self) -> None:
@@ -94,12 +94,12 @@ class Session:
 
 
 class Sessions:
-    """All sessions; at most ``MAX_SESSIONS``, and ``MAX_PER_CALLER`` of one caller.
+    """All sessions; at most ``MAX_SESSIONS``, and ``MAX_PER_CALLER`` per caller.
 
     Parameters
     ----------
     clock
-        Seconds that never go back.
+        Monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,7 +110,7 @@ class Sessions:
         return len(self._open)
 
     def current_time(self) -> float:
-        """Return the time of the clock."""
+        """Return the current time of the clock."""
         return self._clock()
 
     async def add_session(self, session: Session) -> str:
@@ -128,7 +128,7 @@ class Sessions:
             await self._close_session(key)
 
     def find_session(self, secret: str) -> Session | None:
-        """Return the session of a cookie, if it is open; it counts as used."""
+        """Return the open session of a cookie, if any, and record its use."""
         session = self._open.get(_secret_key(secret))
         if session is None or self._clock() - session.used > IDLE_S:
             return None
@@ -146,7 +146,7 @@ class Sessions:
             await self._close_session(key)
 
     async def close(self) -> None:
-        """End all sessions at the same time: one that waits for the server delays no other."""
+        """End all sessions concurrently, so that none delays the others."""
         await asyncio.gather(*map(self._close_session, list(self._open)))
 
     async def _close_session(self, key: str) -> None:
@@ -156,12 +156,12 @@ class Sessions:
 
 
 def _secret_key(secret: str) -> str:
-    """Return a key that reveals nothing about the secret, not even by the time of a look-up."""
+    """Return a key that reveals nothing about the secret, even through the timing of look-ups."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class FailureThrottle:
-    """Refuses an address that failed to sign in too often; at most ``MAX_ADDRESSES`` are remembered.
+    """Refuses addresses that failed to sign in too often; at most ``MAX_ADDRESSES`` are remembered.
 
     Examples
     --------

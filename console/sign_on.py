@@ -1,8 +1,8 @@
 """Sign-on by a proxy: a header of the proxy names the user, and a file gives the token of each user.
 
-Whoever may send the header to the console may sign in as anybody. So the header counts only on connections that come
-from an address that the operator has named, by the connection's own peer: what a header says about the peer is no
-evidence. Everywhere else the header is removed before anybody reads it.
+Anybody who can send this header to the console can sign in as any user. It therefore counts only on connections whose
+peer has an address that the operator has named; headers about the peer are not trusted. On all other connections the
+header is removed before anything reads it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quercus.client.http_serving import PEER
 _log = logging.getLogger("quercus.console")
 
 USER: Final = "quercus.user"
-"""Key of the user's name in the scope of a request that the proxy has signed on."""
+"""Key of the user's name in the scope of a request from the proxy."""
 
 HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 RESERVED: Final = frozenset(
@@ -34,22 +34,22 @@ RESERVED: Final = frozenset(
         "x-forwarded-host", "x-forwarded-proto",
     }
 )  # fmt: skip
-"""Headers that mean something else; those that begin with Sec- and Proxy- do too."""
+"""Headers with other meanings, in addition to those that begin with Sec- and Proxy-."""
 MAX_USER_CHARACTERS: Final = 200
 MAX_FILE_BYTES: Final = 1024 * 1024
 WARN_EVERY_S: Final = 60.0
-"""Ignored headers are logged at most once in this time: they must not fill the disk."""
+"""Minimum seconds between log lines about ignored headers, so that they cannot fill the disk."""
 _TOKEN: Final = re.compile(r"quercus_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 _GRANTED: Final = 0o077
 """Permissions of group and others."""
 
 
-class BadUserFile(Exception):  # noqa: N818 - reads as what is wrong
-    """The file of users cannot be used; the text says why, and has no token."""
+class BadUserFile(Exception):  # noqa: N818
+    """The file of users cannot be used; the message has the reason, but no tokens."""
 
 
 def plain_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an address, always in one form: an IPv4 address within IPv6 is the IPv4 address, and a zone is left out.
+    """Return an address in canonical form: an IPv4-mapped IPv6 address becomes IPv4, and a zone is removed.
 
     Raises
     ------
@@ -67,19 +67,21 @@ def plain_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """Return the token of each user: a line for each, the user, blanks, and the token; lines with # are comments.
+    """Return the token of each user from a file with lines of a user, blanks and a token; lines with # are comments.
 
     Raises
     ------
     BadUserFile
-        When the file is not a file of mode 600 of the user who runs the console (or of root), or a line is none.
+        If the file does not have mode 600, belongs to neither the console's user nor root, or has an invalid line.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise BadUserFile(f"{path} cannot be read: {error.strerror}") from None
     try:
-        _check_private(path, os.fstat(descriptor))  # of what was opened, whatever has the name by now
+        _check_private(
+            path, os.fstat(descriptor)
+        )  # of the opened file, even if its name now belongs to another
         with open(descriptor, "rb", closefd=False) as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
     finally:
@@ -116,7 +118,7 @@ def _check_private(path: Path, state: os.stat_result) -> None:
 
 
 def is_user(name: str) -> bool:
-    """Return whether a text can be the name of a user: no blanks, commas or characters that cannot be seen.
+    """Return whether a text can be the name of a user: no blanks, commas or invisible characters.
 
     Examples
     --------
@@ -150,16 +152,16 @@ class SignOn:
         self._warned_at = float("-inf")
 
     def token_of(self, user: str) -> str | None:
-        """Return the token of a user; None: the file has none. It is read again, so a changed file counts at once."""
+        """Return the token of a user; None if the file has none. The file is read on every call."""
         return read_users(self._users).get(user)
 
     def claim_user(self, scope: Scope) -> str | None:
-        """Take the header out of a request, and put the user that it names under `USER`.
+        """Remove the header from a request, and store the user that it names under `USER`.
 
         Returns
         -------
         str or None
-            Why the request is refused, in words; None: it may pass.
+            The reason why the request is refused; None if it is allowed.
         """
         given = [value for name, value in scope["headers"] if name == self._header]
         if not given:
@@ -174,7 +176,7 @@ class SignOn:
                 "the sign-on proxy names the user more than once: it must replace the header of the browser"
             )
         if not user:
-            return None  # nobody has signed on there
+            return None  # nobody has signed on
         if not is_user(user):
             return "the sign-on proxy names a user by a text that is not a name"
         scope[USER] = user

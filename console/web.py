@@ -1,4 +1,4 @@
-"""Shared parts of all pages: the console behind a request, its session, templates, and fields of requests."""
+"""Shared parts of the pages: the console and session of a request, templates, and request fields."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _STATUS: dict[type[Exception], int] = {
 }
 
 
-class SignInNeeded(Exception):  # noqa: N818  (what is needed)
-    """Nobody is signed in, or the token is not valid any more."""
+class SignInNeeded(Exception):  # noqa: N818  (the action needed)
+    """Nobody is signed in, or the token is no longer valid."""
 
 
 @dataclass(frozen=True)
 class Console:
-    """The objects that live as long as the console."""
+    """The objects with the lifetime of the console."""
 
     config: ConsoleConfig
     sessions: Sessions = field(default_factory=Sessions)
@@ -87,7 +87,7 @@ _templates = jinja2.Environment(
 
 
 def number_text(value: float) -> str:
-    """Return a number as people write it.
+    """Return a number in the usual notation.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def places_text(value: float) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name that may be broken after its underscores and slashes.
+    """Return a name with possible line breaks after underscores and slashes.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def breakable(name: str) -> Markup:
 
 
 def unbroken(text: str) -> str:
-    r"""Return a text whose percent signs stay beside their numbers.
+    r"""Return a text with no-break spaces before percent signs.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def console_of(request: Request) -> Console:
 
 
 def session_or_none(request: Request) -> Session | None:
-    """Return the session of a request's cookie; one of a sign-on proxy is the user's whom the proxy names now."""
+    """Return the session of a request's cookie; with sign-on, only if it belongs to the user named by the proxy."""
     console = console_of(request)
     secret = request.cookies.get(console.cookie_name)
     session = console.sessions.find_session(secret) if secret else None
@@ -162,7 +162,7 @@ def session_or_none(request: Request) -> Session | None:
 
 
 def signed_on_user(request: Request) -> str | None:
-    """Return the user that the sign-on proxy names; None: no proxy does."""
+    """Return the user that the sign-on proxy names; None if there is none."""
     user: str | None = request.scope.get(USER)
     return user
 
@@ -183,7 +183,7 @@ def session_of(request: Request) -> Session:
 
 @contextmanager
 def waiting(session: Session) -> Iterator[None]:
-    """Wait for the server; whoever signs out meanwhile closes the connection, and has to sign in again.
+    """Wait for the server; if the user signs out meanwhile, which closes the connection, require a new sign-in.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def waiting(session: Session) -> Iterator[None]:
 
 
 def check_may(session: Session, method: str) -> None:
-    """Refuse a page whose form the server would refuse.
+    """Refuse a page if the server would refuse the call of its form.
 
     Raises
     ------
@@ -207,16 +207,18 @@ def check_may(session: Session, method: str) -> None:
         When the caller may not make the call.
     """
     if not session.may_call(method):
-        raise errors.PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
+        raise errors.PermissionDenied(
+            f"the token of {session.labeller} does not allow that; whoever gave it to you can give you another"
+        )
 
 
 def render_fragment(name: str, **context: Any) -> str:
-    """Return a piece of a page."""
+    """Render a part of a page."""
     return _templates.get_template(name).render(**context)
 
 
 def render_page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    """Return a page."""
+    """Render a page."""
     shared = {"session": session_or_none(request), "path": request.url.path, "model": None, "tab": ""}
     return HTMLResponse(render_fragment(template, **(shared | context)), status)
 
@@ -227,7 +229,7 @@ def status_of(error: Exception) -> int:
 
 
 def wants_json(request: Request) -> bool:
-    """Return whether a script, which accepts JSON, makes the request."""
+    """Return whether a script made the request: it accepts JSON."""
     return "application/json" in request.headers.get("accept", "")
 
 
@@ -245,12 +247,12 @@ def own_path(given: str | None) -> str:
 async def read_posted(request: Request, session: Session, *, scripted: bool = False) -> dict[str, Any]:
     """Check the secret, and return the content of a form: lists of texts and files by name.
 
-    If ``scripted``, a script may send an object of JSON in its place, with values of any kind.
+    If ``scripted``, a script may send a JSON object instead, with values of any kind.
 
     Raises
     ------
     HTTPException
-        When it is neither, or the secret of the session is not there.
+        If it is neither, or lacks the session's secret.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     content: dict[str, Any]
@@ -269,23 +271,23 @@ async def read_posted(request: Request, session: Session, *, scripted: bool = Fa
 
 
 def text_field(given: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:
-    """Return a field of a script, or the one value of a field of a form; ``otherwise`` if there is none.
+    """Return a field sent by a script, or the single value of a form's field; ``otherwise`` if there is none.
 
     Raises
     ------
     InvalidInput
-        When it is not text, or several; also when there is none, unless ``otherwise`` is given.
+        If it is not a single text, or is missing and there is no ``otherwise``.
     """
     value = given.get(name, otherwise)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, str):
-        raise InvalidInput(name, "is missing, must be one text")
+        raise InvalidInput(name, "is missing, must be a single text")
     return value
 
 
 def address_of(path: str, fields: Mapping[str, str]) -> str:
-    """Return the address of a page with the fields that say something.
+    """Return the address of a page with the non-empty fields.
 
     Examples
     --------
@@ -302,14 +304,14 @@ async def _read_json(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(content, dict):
-        raise HTTPException(400, "the request is not an object of JSON")
+        raise HTTPException(400, "the request is not a JSON object")
     if not _is_unicode(content):
         raise HTTPException(400, "the request contains half a character (a lone surrogate)")
     return content
 
 
 def _is_unicode(value: Any) -> bool:
-    """Return whether every text in a value of JSON can be sent on; JavaScript may cut a character in two."""
+    """Return whether every text in a JSON value is valid Unicode; JavaScript may cut a character in two."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

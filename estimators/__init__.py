@@ -1,9 +1,9 @@
 """Belief trees with scikit-learn's interface; see docs/estimators.md.
 
-The classes are imported at the first use of one, so that the workers of `quercus.estimators.executors` start fast.
+The classes are imported when one is first used, so that the workers of `quercus.estimators.executors` start fast.
 """
 
-if __name__ != "quercus.estimators":  # by another name every class would exist twice
+if __name__ != "quercus.estimators":  # under another name every class would exist twice
     raise ImportError(f"import quercus.estimators, not {__name__}")
 
 from importlib import import_module
@@ -15,7 +15,7 @@ from quercus.specification.distribution import install_command
 if TYPE_CHECKING:
     from quercus.estimators.classifiers import *  # noqa: F403
 
-if find_spec("sklearn") is None:  # the base install is the client alone
+if find_spec("sklearn") is None:  # a base installation has only the client
     raise ModuleNotFoundError(
         f"quercus.estimators needs scikit-learn: {install_command('estimators')}", name="sklearn"
     )

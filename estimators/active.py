@@ -1,4 +1,4 @@
-"""The behaviour of the estimator of the service's own tree: it asks."""
+"""Base class of the estimator of the service's tree, which selects queries."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from quercus.trees import (
     repeat_rows,
 )
 
-NOWHERE = QueryPosition((), None, None, ())  # of a refusal that is part of no round
+NOWHERE = QueryPosition((), None, None, ())  # of a refusal outside any round
 
 
 class AskingTreeClassifier(AskingClassifier):
@@ -39,12 +39,12 @@ class AskingTreeClassifier(AskingClassifier):
 
     Notes
     -----
-    Weights of rows are whole numbers, as the service counts rows: a row of weight 2 is two rows.
+    Weights of rows must be whole numbers: a row of weight 2 counts as two rows.
 
-    The estimator remembers its last query: strategies that go round the children of a node, like the published one,
-    continue there once that row has its label. `query` selects fewer rows than asked for, perhaps none, if the strategy
-    needs no more: no label could change the tree. The utility is 1 for the selected row, and falls by rank to 0 for
-    rows that would not be selected. The queries are about the unpruned tree.
+    The estimator remembers its last query, so that strategies that visit the children of a node in turn, like the
+    published one, continue there once that row has its label. `query` selects fewer rows than requested, possibly none,
+    if no further label could change the tree. The utility is 1 for the selected row, and decreases by rank to 0 for
+    rows that would not be selected. Queries are chosen for the unpruned tree.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class AskingTreeClassifier(AskingClassifier):
 
 @dataclass(frozen=True, eq=False)
 class _LastQuery:
-    """The last query. Some strategies go round the children of a node, and continue from it."""
+    """The last query, from which strategies continue that visit the children of a node in turn."""
 
     specification: Specification
     row: int
@@ -124,7 +124,7 @@ class _LastQuery:
     asked: QueryPosition
 
     def is_answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
-        """Return whether these are the same rows, and the queried one has its label now."""
+        """Return whether these are the same rows, and the queried one is now labelled."""
         return (
             self.specification == specification
             and np.array_equal(self.values, values[self.row], equal_nan=True)

@@ -1,4 +1,4 @@
-"""The behaviour of the estimator of the forest of many memories: it asks, and learns in batches."""
+"""Base class of the estimator of the forest of many memories, which selects queries and learns in batches."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -39,9 +39,10 @@ class AskingForestClassifier(AskingClassifier):
     Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
     2,000, 6,000, 20,000 and 100,000 labelled rows, that is, rows whose label is not vacuous. The weight of a member
     depends on the accuracy of its recent predictions. The bounds of the whole forest are discounted to the
-    reliability ``T / (T + l)`` after T labelled rows. It is a function of its seed and of the rows, in their order.
+    reliability ``T / (T + l)`` after T labelled rows. The forest depends only on its seed and on the rows in their
+    order.
 
-    Weights of rows are whole numbers: a row of weight 2 is two rows.
+    Weights of rows must be whole numbers: a row of weight 2 counts as two rows.
 
     `query` scores at most 1,000 candidates, fewer if rows have more than 30 attributes. The utilities are the scores
     (theory §10.5), 0 for a candidate without a score.
@@ -67,19 +68,19 @@ class AskingForestClassifier(AskingClassifier):
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Learn more rows in addition to earlier ones, which members with short memories forget.
+        """Learn further rows; members with short memories forget earlier ones.
 
-        The forest equals that of `fit` on all rows so far, for any division into batches. The first one tells which
-        columns are names.
+        The forest equals that of `fit` on all rows so far, however they are divided into batches. The first batch
+        determines which columns are nominal.
 
         Parameters
         ----------
         X, y, sample_weight
             See `fit`. New names of nominal values are learned.
         classes
-            The frame, needed with the first batch unless it is a parameter or the batch names all classes. Later it may
-            name further classes after the earlier ones: rows with a vacuous label may be of them, all other
-            earlier rows are not. Columns stay as they are.
+            The frame, needed with the first batch unless it is a parameter or the batch names all classes. Later
+            batches may add classes after the earlier ones: earlier rows with a vacuous label may be of these, all
+            others are not. Columns do not change.
 
         Raises
         ------
@@ -91,7 +92,7 @@ class AskingForestClassifier(AskingClassifier):
             return self._first_fit(X, y, frame, sample_weight)
         known, frame = self.classes_.tolist(), None if classes is None else list(classes)
         if frame is not None and frame[: len(known)] != known:
-            raise ValueError(f"classes are {frame}, were {known} before: add further ones at the end")
+            raise ValueError(f"classes are {frame}, were {known} before: add new classes at the end")
         X = self._validate_rows(X, reset=False)
         labels = read_labels(y, frame or known, self.missing_label)
         contours = labels.plausibility_matrix()
@@ -100,15 +101,15 @@ class AskingForestClassifier(AskingClassifier):
         cells = columns.cells(X)
         weights = row_weights(sample_weight, cells.values)
         table = repeat_rows(Table.of_contours(cells, columns.attributes, contours, weights))
-        self._columns = columns  # not before: a batch that is refused leaves no names behind
+        self._columns = columns  # only now, so that a refused batch adds no names
         if len(labels.classes) > len(known):
             self.model_, self.classes_ = self.model_.with_classes(len(labels.classes)), labels.classes
         self.model_.observe(table.values, table.contours, table.parts, asked=_is_pool(table))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest class of each row, (n,), the first of tied ones."""
-        theta = self.predict_proba(X)  # first of all, so that what is not fitted says so
+        """Return the likeliest class of each row, (n,); of tied classes, the first."""
+        theta = self.predict_proba(X)  # first, so that an unfitted estimator raises NotFittedError
         chosen: NDArray[Any] = self.classes_[first_most_likely(theta)]
         return chosen
 
@@ -121,9 +122,9 @@ class AskingForestClassifier(AskingClassifier):
         return self.model_.theta(self._columns.values(X))
 
     def predict_doubt(self, X: Any) -> Doubt:
-        """Return the doubt about each row in bits: of overlap, which labels leave, and of ignorance, which they settle.
+        """Return the doubt about each row in bits: overlap, which labels do not reduce, and ignorance, which they do.
 
-        Together they are the entropy of `predict_proba` (theory §10.9, which says how far the two can be told apart).
+        Their sum is the entropy of `predict_proba` (theory §10.9, also on how well the two can be separated).
 
         Examples
         --------
@@ -134,14 +135,14 @@ class AskingForestClassifier(AskingClassifier):
         >>> doubt.overlap.round(1).tolist(), doubt.ignorance.round(1).tolist()
         ([1.0, 0.0], [0.0, 0.0])
         """
-        theta = self.predict_proba(X)  # first of all, so that what is not fitted says so
+        theta = self.predict_proba(X)  # first, so that an unfitted estimator raises NotFittedError
         return Doubt.of(theta, self.model_.overlaps(self._uncertain_cells(X)))
 
     def calibration(self) -> Calibration:
         """Return the scores for sets of stated coverage: of `conformalize`, else of the forest's own predictions.
 
-        The forest has predicted rows before it learned their labels (theory §10.8). If unlabelled rows were given
-        beside labelled ones, the latter are taken as chosen, and weighted like all rows.
+        The forest has predicted rows before it learned their labels (theory §10.8). If there were unlabelled rows too,
+        the labelled rows are assumed to be selected, and weighted to represent all rows.
         """
         check_is_fitted(self, "model_")
         return super().calibration() if self._calibration is not None else self.model_.calibration()
@@ -161,12 +162,14 @@ class AskingForestClassifier(AskingClassifier):
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:
-        return FittedColumns.of(X, self.categorical_features, as_they_come=True)  # whatever the batches
+        return FittedColumns.of(X, self.categorical_features, as_they_come=True)  # independent of the batches
 
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
         strategy = chosen_strategy(self.strategy, "forest")
         if not isinstance(strategy, Margin):
-            raise InvalidInput("strategy", f"is {shown(self.strategy)}, which gives rows no worth")
+            raise InvalidInput(
+                "strategy", f"is {shown(self.strategy)}, which does not score the rows of a forest"
+            )
         forest = forest_of(self._make_learner(), pool.attributes, len(pool.classes))
         forest.observe(pool.values, pool.contours)
         known = is_precise(pool.contours)
@@ -183,7 +186,7 @@ class AskingForestClassifier(AskingClassifier):
 
 
 def _is_pool(table: Table) -> bool:
-    """Return whether some rows have no label, so that the others were chosen."""
+    """Return whether some rows have no label, so that the others may have been selected."""
     return bool(is_vacuous(table.contours).any())
 
 

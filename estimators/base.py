@@ -1,4 +1,4 @@
-"""The common part of the estimators: columns and labels in, a learned model, its predictions out."""
+"""Base classes of the estimators: they convert columns and labels, learn a model, and return its predictions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -57,15 +57,15 @@ class PredictiveModel(Protocol):
 
 
 class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
-    """Base of the estimators; only the choice of the learned model is left to subclasses.
+    """Base of the estimators; subclasses only choose the model.
 
     Parameters
     ----------
     classes
         The frame, in order. None: taken from `y`, see `quercus.estimators.labels.read_labels`.
     categorical_features
-        ``"from_dtype"``: columns of dtype category, string or object are names; or which columns are names: their
-        numbers, their names, or a mask; None: no column is.
+        The columns whose values are names: ``"from_dtype"`` (those of dtype category, string or object), or their
+        numbers, their names, or a mask; None: no column.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     n_features_in_
         Number of columns, K.
     feature_names_in_
-        (K,) their names, when X had names that are all text.
+        (K,) names of the columns, if X had names and all were strings.
     model_
         The learned model, `quercus.trees.learners.predicting.LearnedModel`, or another that predicts.
     """
@@ -93,7 +93,8 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             Classes (n,), None or NaN for missing ones; plausibilities (n, l); or a list with sets of classes, mappings
             of classes to plausibilities or of sets to masses, or mass functions.
         sample_weight
-            (n,) weights of the rows; 1 each by default. A row of weight 2 is two rows, one of weight 0 none.
+            (n,) weights of the rows; 1 each by default. A row of weight 2 counts as two rows, one of weight 0 not at
+            all.
 
         Raises
         ------
@@ -117,8 +118,8 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Return the model of a table."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest class of each row, (n,), the first of tied ones."""
-        found = self._predict_rows(X)  # first of all, so that what is not fitted says so
+        """Return the likeliest class of each row, (n,); of tied classes, the first."""
+        found = self._predict_rows(X)  # first, so that an unfitted estimator raises NotFittedError
         chosen: NDArray[Any] = self.classes_[found.klass]
         return chosen
 
@@ -145,8 +146,8 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         X
             The rows.
         coverage
-            Frequency with which sets are to contain the true class, in (0, 1); see `conformalize`. None: a class is
-            left out if another's belief exceeds its plausibility (interval dominance).
+            Desired frequency with which sets contain the true class, in (0, 1); see `conformalize`. None: a class is
+            left out if the belief of another exceeds its plausibility (interval dominance).
 
         Notes
         -----
@@ -161,11 +162,11 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         return found.classes if coverage is None else self.calibration().sets(found.theta, coverage)
 
     def conformalize(self, X: Any, y: Any) -> Self:
-        """Take the scores for sets of stated coverage from rows that were not learned (split conformal prediction).
+        """Compute the scores for sets of stated coverage from rows that were not learned (split conformal prediction).
 
         For rows drawn as these were, the sets of `predict_set` then contain the true class with at least the stated
-        probability, for any learner. With uncertain labels that holds if the predicted probabilities are right,
-        and labels leave classes open regardless of which is true (theory §10.8).
+        probability, for any learner. With uncertain labels, this holds if the predicted probabilities are right, and
+        the classes that a label leaves open do not depend on the true one (theory §10.8).
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Raises
         ------
         ValueError
-            If there are none: `conformalize` takes them from rows that were held out.
+            If there are none; `conformalize` computes them from held-out rows.
         """
         held_out: Calibration | None = getattr(self, "_calibration", None)
         if held_out is None:
@@ -216,14 +217,14 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         masses = self._predict_rows(X).masses
         if masses is None:
             raise ValueError(
-                f"{type(self).__name__} has no mass functions: its bounds are predict_belief and _contour"
+                f"{type(self).__name__} has no mass functions: its bounds are predict_belief and predict_contour"
             )
         return list(masses)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean probability that predictions are right, according to `y`; with precise labels, the accuracy.
 
-        So cross-validation and grid searches work with uncertain labels; `cv` must then be a splitter that does not
+        This makes cross-validation and grid searches work with uncertain labels, if `cv` is a splitter that does not
         stratify, such as ``KFold``.
 
         Parameters
@@ -239,7 +240,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         predicted = self._predict_rows(X).klass
         labels = read_labels(y, self.classes_.tolist(), missing)
         check_consistent_length(predicted, labels.plausibility_matrix())
-        nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
+        nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values do not matter
         return expected_accuracy(
             _make_table(UncertainValues(nothing), self._columns, labels, None).pignistic,
             predicted,
@@ -323,7 +324,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, LearnedModel):
             raise ValueError(
-                f"{type(self).__name__} has no tree to show: its members are not made to be read"
+                f"{type(self).__name__} has no tree to show: its members are not meant to be read"
             )
         named = list(named_trees(self.model_, distinct_names(self.classes_.tolist())))
         if not 0 <= tree < len(named):
@@ -343,7 +344,7 @@ class TableClassifier(BeliefClassifier):
 
 
 class ParallelClassifier(TableClassifier):
-    """Base of the estimators whose trees are grown by several processes; the model is the same."""
+    """Base of the estimators that can grow trees in several processes; the model does not depend on their number."""
 
     n_jobs: int | None
     executor: str | None
@@ -362,7 +363,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def tree_of(base: object, default: TreeLearner) -> TreeLearner:
-    """Return the learner of each tree of a forest, which ``base`` gives as an estimator; None: the default.
+    """Return the learner of a forest's trees: that of the estimator ``base``, or the default if it is None.
 
     Raises
     ------
@@ -378,7 +379,7 @@ def tree_of(base: object, default: TreeLearner) -> TreeLearner:
 
 
 def pruning_of(kind: str | None, level: float) -> Pruning | None:
-    """Return the pruning that parameters of an estimator name."""
+    """Return the pruning that an estimator's parameters describe."""
     return None if kind is None else Pruning(kind, level)  # type: ignore[arg-type]
 
 

@@ -1,11 +1,10 @@
-"""The columns of X: numbers or names, by their dtype; and X as the trees take it.
+"""The columns of X, numeric or nominal by dtype, and their conversion into the values of a table.
 
 Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers or moments. Numeric:
-all others. A cell is read by the rule of `quercus.specification.values`: ``True``, ``"TRUE"`` and ``"true"`` are one
+all others. Cells are read by the rules of `quercus.specification.values`: ``True``, ``"TRUE"`` and ``"true"`` are one
 name, as are ``101`` and ``101.0``; moments are seconds since 1970 UTC. A missing cell (None, NaN, NA) is unknown, and
-so is, when predicting, a name that was not there when fitting. A cell may also be a set of values (one
-of these) or a range of numbers: a pair ``(low, high)``, or a ``Between`` of the client or of
-`quercus.trees.learners.cells`.
+so is, when predicting, a name that did not occur when fitting. A cell may also be a set of values (one of them is true)
+or a range of numbers: a pair ``(low, high)``, or a ``Between`` of the client or of `quercus.trees.learners.cells`.
 """
 
 import datetime
@@ -36,7 +35,7 @@ from quercus.trees import Between, UncertainValues, Value
 
 
 def is_frame(X: object) -> bool:
-    """Return whether `X` is a frame of pandas, polars, Arrow or another library; none is imported for this test."""
+    """Return whether `X` is a frame of pandas, polars, Arrow or another library, without importing any of them."""
     return _is_pandas(X) or frame_of(X) is not None
 
 
@@ -48,11 +47,11 @@ UNCERTAIN = (set, frozenset, tuple, Between, GivenBetween)
 """Types of cells that are sets of values, or ranges of numbers."""
 _NUMBERS = (int, float, np.number, datetime.date, datetime.timedelta, np.datetime64)
 _NO_NAMES = ("", NOTHING)
-NOT_IN_A_POOL = "sets and ranges of values are for rows to fit and to predict, not for those of a pool"
+NOT_IN_A_POOL = "sets and ranges of values are allowed in rows to fit and to predict, not in those of a pool"
 
 
 def as_array(X: object) -> object:
-    """Return lists of rows as an array, of objects where a cell is text, a set or a range; anything else as it is."""
+    """Return lists of rows as an array, of objects if a cell is text, a set or a range; anything else unchanged."""
     if not isinstance(X, list | tuple):
         return X
     rows = [row for row in X if isinstance(row, list | tuple)]
@@ -72,13 +71,13 @@ class Codes:
     Parameters
     ----------
     texts
-        The texts of its cells, in order; several may be one value.
+        The texts of its cells, in order; several may stand for the same value.
     known
         Codes whose values come first, with their texts.
     as_they_come
-        Whether a text means what it means beside the texts before it, and not beside all.
+        Whether the value of a text depends only on the texts before it, not on all texts.
     has_bucket
-        Whether there are more names than an attribute keeps, which share a bucket.
+        Whether there are more names than an attribute may have, so that the rest share a bucket.
     """
 
     def __init__(
@@ -104,11 +103,11 @@ class Codes:
                         continue
                     self._index[name] = len(self.names)
                     self.names.append(name)
-                self._index[text] = self._index[name]  # so it means, whatever names come later
+                self._index[text] = self._index[name]  # its meaning is fixed, whatever names come later
         self._spellings = Spellings(self.names)
 
     def index(self, text: str) -> int | None:
-        """Return the index of the value that a text means, or of the bucket; None: it means neither."""
+        """Return the index of the value of a text, or of the bucket; None if it has neither."""
         found = self._index.get(text)
         if found is not None:
             return found
@@ -144,8 +143,8 @@ class FittedColumns:
             ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
             mask (K,); the others are then numbers.
         as_they_come
-            Names have the order of their first rows, as in `with_new_names`, and are not sorted; categories keep
-            theirs.
+            Whether names are in the order of their first rows, as in `with_new_names`, rather than sorted. Categories
+            keep their order.
 
         Raises
         ------
@@ -154,7 +153,7 @@ class FittedColumns:
         TypeError
             If a cell is neither text nor number.
         """
-        columns = list(named_columns(X))  # two may have one name
+        columns = list(named_columns(X))  # two columns may have the same name
         forced = _forced_nominal(nominal, [name for name, _ in columns])
         codes: list[Codes | None] = []
         for k, (name, column) in enumerate(columns):
@@ -227,7 +226,7 @@ class FittedColumns:
 
 
 def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tuple[str, ...]:
-    """Return a name for each value: its text, or its representation if the text is not a name or taken.
+    """Return a name for each value: its text, or its ``repr`` if the text is not a valid name or is taken.
 
     No name has more than `most` characters.
 
@@ -259,7 +258,7 @@ def _declare_attribute(name: str, codes: Codes | None) -> Attribute:
 
 
 def _warn_of_bucket(column: Any, name: Hashable, codes: Codes | None) -> None:
-    """Warn of rows whose name is beyond the bound."""
+    """Warn of rows whose name is not kept."""
     if codes is None or not codes.has_bucket:
         return
     rows = sum(
@@ -298,7 +297,7 @@ def plain_column(column: Any) -> np.ndarray[Any, Any]:
 
 
 def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
-    """Return the numbers of the columns that are names, None if their dtype tells."""
+    """Return the numbers of the nominal columns; None if they follow from the dtypes."""
     if isinstance(nominal, str) and nominal == "from_dtype":
         return None
     if nominal is None:
@@ -336,14 +335,14 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
 
 
 def _parts_of(cell: object) -> Iterable[object]:
-    """Return the values that a cell names: those of a set, the ends of a range, or itself."""
+    """Return the values in a cell: those of a set, the ends of a range, or the cell itself."""
     if isinstance(cell, Between | GivenBetween):
         return cell.low, cell.high
     return cell if isinstance(cell, set | frozenset | tuple) else (cell,)
 
 
 def _codes_of(column: Any, name: Hashable, *, as_they_come: bool) -> Codes:
-    """Return the values of a nominal column; of too many, the first in the order of its rows (or categories)."""
+    """Return the values of a nominal column; if too many, the first in the order of its rows (or categories)."""
     texts = _nominal_texts(column, name, as_they_come=as_they_come)
     if len(texts) <= MAX_VALUES:
         return Codes(texts, as_they_come=as_they_come)
@@ -390,7 +389,7 @@ def _has_value(cell: object, name: Hashable, row: int) -> bool:
 
 
 def _python_cells(column: Any) -> list[Any]:
-    """Return the cells as Python's own objects."""
+    """Return the cells as plain Python objects."""
     plain: list[Any] = column.tolist()
     return plain
 

@@ -1,8 +1,8 @@
 """Executors: where the tasks of forests, cross-validations and experiments run (docs/executors.md).
 
-An executor is chosen by name: ``local``, ``processes:N`` or ``dask://host:port``. Processes are joblib's (loky); a Dask
-cluster is the operator's. A task is a pure function of its arguments, so its result does not depend on where it runs.
-This module is light, because every worker imports it.
+An executor is chosen by name: ``local``, ``processes:N`` (joblib's loky) or ``dask://host:port`` (an existing cluster).
+A task is a pure function of its arguments, so its result does not depend on where it runs. Every worker imports this
+module, so it imports little itself.
 """
 
 import asyncio
@@ -32,19 +32,19 @@ from quercus.specification.executor import EXECUTOR, MAX_PROCESSES
 from quercus.specification.hosts import is_loopback
 
 MOST_LOSSES: Final = 3
-"""Number of times that workers may be lost."""
+"""Maximum number of times that workers may be lost."""
 CONNECT_S: Final = 8.0
 ANSWER_S: Final = 6.0
-"""Longest wait for a scheduler's response to a small request."""
+"""Maximum wait, in seconds, for a scheduler's response to a small request."""
 NO_WORKER_S: Final = 30.0
-"""Longest time without any worker."""
+"""Maximum time, in seconds, without any worker."""
 CHECK_S: Final = 2.0
 """Seconds without a result after which the scheduler is asked for its workers."""
 CLOSE_S: Final = 1.0
 
 
 class ExecutorError(RuntimeError):
-    """An executor cannot run its tasks: a lost scheduler, a task that ends its workers, a worker of another version."""
+    """An executor cannot run its tasks: lost scheduler, a task that kills its workers, a worker of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Executor:
         self._run = run
 
     def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Generator[Any]:
-        """Yield the results of a function, in the order of its arguments, as the built-in ``map`` does.
+        """Yield the results of a function, in the order of its arguments, like the built-in ``map``.
 
-        A task that raises raises here, after the results of all tasks before it.
+        An exception of a task is raised after the results of all tasks before it.
         """
         early: dict[int, Any] = {}
         due = 0
@@ -88,7 +88,7 @@ class Executor:
                     due += 1
 
     def as_finished(self, fn: Callable[[Any], Any], tasks: Sequence[Any]) -> Generator[tuple[int, Any]]:
-        """Yield the number and the result of each task, as they finish. The first that raises raises here."""
+        """Yield the number and the result of each task, as they finish; the first exception is raised."""
         with closing(self._run(fn, [(task,) for task in tasks])) as outcomes:
             for number, outcome in outcomes:
                 yield number, _result_of(outcome)
@@ -101,12 +101,12 @@ def _result_of(outcome: Any) -> Any:
 
 
 def parse_executor(name: str) -> int | tuple[str, int]:
-    """Return what an executor's name says: how many processes, or host and port of a Dask scheduler.
+    """Return the number of processes, or host and port of a Dask scheduler, from an executor's name.
 
     Raises
     ------
     InvalidInput
-        When it is none.
+        If the name is invalid.
 
     Examples
     --------
@@ -139,14 +139,14 @@ def parse_executor(name: str) -> int | tuple[str, int]:
 
 @contextmanager
 def open_executor(name: str = EXECUTOR.default) -> Iterator[Executor]:
-    """Open the executor of a name for a ``with`` block.
+    """Open the executor with a name, for a ``with`` block.
 
     Raises
     ------
     InvalidInput
-        When the name is none, or Dask would speak without TLS to another machine.
+        If the name is invalid, or Dask would connect to another machine without TLS.
     ExecutorError
-        When there is no scheduler, or no worker.
+        If there is no scheduler or no worker.
     """
     place = parse_executor(name)
     if isinstance(place, tuple):
@@ -159,7 +159,9 @@ def open_executor(name: str = EXECUTOR.default) -> Iterator[Executor]:
 def _run_here(fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
     from threadpoolctl import threadpool_limits  # noqa: PLC0415  (of the extras)
 
-    with threadpool_limits(1):  # as everywhere: sums over another number of threads may round otherwise
+    with threadpool_limits(
+        1
+    ):  # as in all executors: sums over another number of threads may round differently
         for number, arguments in enumerate(tasks):
             yield number, fn(*arguments)
 
@@ -167,7 +169,7 @@ def _run_here(fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outco
 def _run_in_processes(
     name: str, processes: int, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]
 ) -> Outcomes:
-    """Run tasks in processes of joblib. When one dies, joblib ends all of them, and what is left is begun again."""
+    """Run tasks in joblib processes. If one dies, joblib ends all of them, and unfinished tasks are started again."""
     from joblib import Parallel, delayed, parallel_config  # noqa: PLC0415  (of the extras)
 
     left = dict(enumerate(tasks))
@@ -183,12 +185,12 @@ def _run_in_processes(
         except BrokenProcessPool as error:
             if losses > MOST_LOSSES:
                 raise ExecutorError(
-                    f"executor {name}: tasks lost their worker {losses} times, at most {MOST_LOSSES} are tolerated; "
+                    f"executor {name}: tasks lost their worker {losses} times, at most {MOST_LOSSES} are allowed; "
                     f"is memory short? ({type(error).__name__}: {error})"
                 ) from error
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib's: that results are not used
+                warnings.simplefilter("ignore")  # joblib warns of unused results
                 outcomes.close()
 
 
@@ -198,7 +200,7 @@ def _run_in_process(fn: Callable[..., Any], number: int, arguments: tuple[Any, .
 
 
 def _outcome_of(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Return the result of a task, or a `FailedTask` that survives pickling and says where it failed."""
+    """Return the result of a task, or a `FailedTask` that can be pickled and has the worker's traceback."""
     try:
         return fn(*arguments)
     except Exception as raised:
@@ -206,8 +208,8 @@ def _outcome_of(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         error: Exception = raised
         try:
             error.add_note(note)
-            pickle.loads(pickle.dumps(error))  # noqa: S301 - made a moment before
-        except Exception:  # pickling an exception can raise any error
+            pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in the same line
+        except Exception:  # pickling an exception may raise anything
             error = RuntimeError(f"{type(raised).__name__}: {raised}")
             error.add_note(note)
         return FailedTask(error)
@@ -215,7 +217,7 @@ def _outcome_of(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 @cache
 def _end_with_parent() -> None:
-    """End this process when the one that started it ends, however that ends; loky's would work on."""
+    """End this process when its parent ends for any reason; loky's workers would continue."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -230,9 +232,8 @@ def _end_with_parent() -> None:
 def _dask_client(name: str, host: str, port: int) -> Iterator[Any]:
     """Connect to a scheduler.
 
-    Every client of a scheduler can run code on its workers, and workers respond with pickles. So the connection uses
-    TLS with certificates on both sides, from Dask's configuration (``distributed.comm.tls``); only loopback works
-    without TLS.
+    Every client of a scheduler can run code on its workers, and workers respond with pickles. The connection therefore
+    needs TLS with certificates on both sides, from Dask's configuration (``distributed.comm.tls``), except on loopback.
     """
     try:
         distributed: Any = importlib.import_module("distributed")  # the dask extra
@@ -242,7 +243,7 @@ def _dask_client(name: str, host: str, port: int) -> Iterator[Any]:
     uses_tls = security.get_connection_args("client")["ssl_context"] is not None
     if not uses_tls and not is_loopback(host):
         reason = (
-            f"is '{name}', on another machine Dask must speak TLS: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+            f"is '{name}'; to another machine, Dask must use TLS: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
             "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
         )
         raise InvalidInput(EXECUTOR.name, reason)
@@ -258,23 +259,23 @@ def _dask_client(name: str, host: str, port: int) -> Iterator[Any]:
     try:
         yield client
     finally:
-        # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything, which it logs too
+        # If Dask is reconnecting to a lost scheduler when it is closed, it may raise anything, and log it too
         log = logging.getLogger("distributed.client")
         before, log.disabled = log.disabled, True
         for _ in range(2):
-            with suppress(Exception, asyncio.CancelledError):  # a scheduler in silence notices by itself
+            with suppress(Exception, asyncio.CancelledError):  # a silent scheduler notices by itself
                 client.close(timeout=CLOSE_S)
                 break
         else:
-            client.status = "closed"  # it would try once more, and fail, when it is collected
+            client.status = "closed"  # otherwise it would try again, and fail, when it is garbage-collected
         log.disabled = before
 
 
 class _Cluster:
     """The workers of a Dask cluster.
 
-    The tasks go through Dask's own client: joblib's backend for Dask waits for ever for a task whose worker was lost
-    too often, and for a scheduler that keeps silent.
+    This uses Dask's own client, because joblib's Dask backend waits forever for a task whose worker was lost too often,
+    and for a silent scheduler.
     """
 
     def __init__(self, name: str, client: Any) -> None:
@@ -285,7 +286,7 @@ class _Cluster:
             time.sleep(0.1)
 
     def run(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
-        """Run tasks. The scheduler sends those of a lost worker to others; it cancels them if the function is lost."""
+        """Run tasks. The scheduler moves tasks of a lost worker to others, or cancels them if the function is lost."""
         pickled, function = pickle.dumps(fn), None
         running: dict[Any, tuple[int, int]] = {}
         finished: SimpleQueue[Any] = SimpleQueue()
@@ -319,10 +320,10 @@ class _Cluster:
                     yield number, outcome
         except ExecutorError:
             raise
-        except Exception as error:  # of Dask: tasks that raise are results
+        except Exception as error:  # an error of Dask: exceptions of tasks are results
             self._count_workers()
             raise ExecutorError(
-                f"executor {self._name}: a worker cannot do tasks: {type(error).__name__}: {error}"
+                f"executor {self._name}: a worker cannot run tasks: {type(error).__name__}: {error}"
             ) from error
 
     def _received(self, future: Any) -> Any:
@@ -340,7 +341,7 @@ class _Cluster:
         Raises
         ------
         ExecutorError
-            When the scheduler is lost, or has had no worker for too long.
+            If the scheduler is lost, or has had no worker for too long.
         """
         if self._client.status != "running":
             raise ExecutorError(f"executor {self._name}: the scheduler is lost")
@@ -370,16 +371,16 @@ def _run_on_worker(environment: tuple[str, ...], function: bytes, arguments: tup
 
 @lru_cache(maxsize=1)
 def _unpickled(function: bytes) -> Callable[..., Any]:
-    """Return the function of a job, once and not for each task, with one thread for linear algebra from now on."""
+    """Return the function of a job (cached for its tasks), and limit linear algebra to one thread from now on."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415  (of the extras)
 
-    fn: Callable[..., Any] = pickle.loads(function)  # noqa: S301 - of the client, over TLS
+    fn: Callable[..., Any] = pickle.loads(function)  # noqa: S301 - from the client, over TLS
     threadpool_limits(1)
     return fn
 
 
 def _environment() -> tuple[str, ...]:
-    """Return the properties that may affect results besides the arguments: versions, and the kind of processor."""
+    """Return everything besides the arguments that may affect results: versions and the kind of processor."""
     import numpy as np  # noqa: PLC0415
 
     from quercus import __version__  # noqa: PLC0415

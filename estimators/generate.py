@@ -1,7 +1,7 @@
 """Writes `quercus.estimators.classifiers` from the declarations of the learners: run ``make estimators``.
 
-scikit-learn reads the parameters of an estimator from the signature of its ``__init__``, and clones it by them, so each
-class has one that is written out. For the learner of another package::
+scikit-learn reads the parameters of an estimator from the signature of its ``__init__``, and clones it by them, so the
+``__init__`` of each class is written out. For the learner of another package::
 
     python -m quercus.estimators.generate my_package.nearest:Nearest NearestClassifier > my_package/estimators.py
 """
@@ -32,11 +32,11 @@ GENERATED: Final = Path(__file__).with_name("classifiers.py")
 OUR_HEADER: Final = "# Generated from the declarations of the learners by `make estimators`; edit those."
 OUR_DOC: Final = "The estimators, one class per learner."
 LINE: Final = 110
-"""Longest line of code, as ruff has it."""
+"""Maximum line length, as configured for ruff."""
 
 
 class GenerateError(Exception):
-    """A learner of which no estimator can be written, with the reason."""
+    """A learner for which no estimator can be generated, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ ASKING: Final = Keyword(
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator to write.
+    """An estimator to generate.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ class Estimator:
     learner
         Its learner, as ``module:class``.
     note
-        A sentence for its docstring, beside what the learner declares.
+        A sentence for its docstring, in addition to the learner's declarations.
     base
-        Class from which it is derived, as ``module:class``: what it does beyond its learner.
+        Base class, as ``module:class``.
     more
-        Parameters of that class.
+        Further parameters, those of the base class.
     """
 
     name: str
@@ -189,12 +189,12 @@ OURS: Final = (
         and all(one.learner.partition(":")[2] != each.attr for one in SETTLED)
     ),
 )
-"""The estimators of all learners of Quercus; another package has one written for its own."""
+"""The estimators of all learners of Quercus; other packages generate theirs."""
 
 HELPERS: Final = ("TableClassifier", "pruning_of", "seed_of", "tree_of")
 STRATEGY_TYPE: Final = "quercus.specification.strategies:QueryStrategy"
 RENAMED: Final = {"trees": "n_estimators"}
-"""Parameters that scikit-learn calls otherwise."""
+"""Parameters that have other names in scikit-learn."""
 
 OF_ALL: Final = {"classes": "Sequence[Any] | None = None", "categorical_features": 'object = "from_dtype"'}
 """Parameters that every estimator has, with type and default."""
@@ -223,12 +223,12 @@ def generated_module(
     header
         The comment in its first line.
     taken
-        Names that no parameter may have.
+        Reserved names of parameters.
 
     Raises
     ------
     GenerateError
-        When a learner cannot be imported, or has what an estimator cannot have.
+        If a learner cannot be imported, or has something that an estimator cannot have.
     """
     classes = [_class_source(each, taken) for each in estimators]
     body = "\n\n\n".join(classes)
@@ -286,7 +286,7 @@ def _class_source(estimator: Estimator, taken: Collection[str]) -> str:
 
 
 def _docstring(estimator: Estimator, learner: type, parameters: Iterable[Keyword]) -> str:
-    """Return the docstring: the learner's own words, then the parameters as they are declared."""
+    """Return the docstring: the learner's own, then the parameters as declared."""
     text = inspect.cleandoc(learner.__doc__ or "").partition("\nParameters\n")[0].strip()
     summary, *more = [each for each in text.split("\n\n") if not each.startswith("Source:")] or [
         f"Classifier of the learner {learner.__name__}."
@@ -322,7 +322,7 @@ def _arguments_of(learner: type, taken: Collection[str]) -> list[_Argument]:
     for parameter in (parameter for each in found for parameter in each.parameters):
         if parameter.name in names:
             raise GenerateError(
-                f"{learner.__name__} has a parameter {parameter.name!r}, which is a word of estimators: rename it"
+                f"{learner.__name__} has a parameter {parameter.name!r}, which is reserved in estimators: rename it"
             )
         names.append(parameter.name)
     return found
@@ -337,10 +337,12 @@ def _argument_of(learner: type, own: Field[Any]) -> _Argument:
         return _Argument(own.name, (base,), f"tree_of(self.base, {learner.__name__}().base)")
     if declared is None:
         raise GenerateError(
-            f"the field {own.name!r} of {learner.__name__} is declared by no `parameter(...)`, and must"
+            f"the field {own.name!r} of {learner.__name__} must be declared by `parameter(...)`, and is not"
         )
     if declared.default is MISSING:
-        raise GenerateError(f"the parameter {own.name!r} of {learner.__name__} has no default, and must")
+        raise GenerateError(
+            f"the parameter {own.name!r} of {learner.__name__} must have a default, and has none"
+        )
     if own.name == SEED.name and declared.kind is int:
         return _Argument(own.name, (RANDOM_STATE,), "seed_of(self.random_state)")
     name = RENAMED.get(own.name, own.name)
@@ -352,7 +354,7 @@ def _learner_class(place: str) -> type[Learner]:
     try:
         found = getattr(import_module(module), name)
     except (ImportError, ValueError) as error:
-        raise GenerateError(f"{place!r} cannot be imported, must be as module:class: {error}") from None
+        raise GenerateError(f"{place!r} cannot be imported, must be module:class: {error}") from None
     except AttributeError:
         raise GenerateError(f"{place!r}: the module {module} has no {name!r}") from None
     if not (isinstance(found, type) and issubclass(found, Learner)):
@@ -391,7 +393,7 @@ def _lines(*lines: str) -> str:
 
 
 def _indented(lines: Iterable[str], levels: int = 1) -> list[str]:
-    """Return lines further to the right; empty ones stay empty."""
+    """Return indented lines; empty ones stay empty."""
     return [indent(each, "    " * levels) for each in lines]
 
 
@@ -409,12 +411,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> str | None:
-    """Write our estimators, or print that of the learner that is named; return what is wrong."""
+    """Write our estimators, or print that of the given learner; return an error message, if any."""
     given = _parse(arguments)
     if given.learner is None:
         GENERATED.write_text(generated_module(OURS, OUR_DOC, OUR_HEADER))
         return None
-    from quercus.estimators.base import TableClassifier  # noqa: PLC0415  (ours may be about to be written)
+    from quercus.estimators.base import TableClassifier  # noqa: PLC0415  (it imports the generated module)
 
     name = given.name or f"{given.learner.partition(':')[2]}Classifier"
     if not name.isidentifier():

@@ -50,7 +50,7 @@ class ParsedLabels:
 
 
 def are_classes(y: Any, missing: object = np.nan) -> bool:
-    """Return whether every label of `y` is one class, as scikit-learn's own metrics need it; see `read_labels`."""
+    """Return whether every label of `y` is a single class, as scikit-learn's metrics require; see `read_labels`."""
     if is_frame(y) or (isinstance(y, np.ndarray) and y.ndim > 1):
         if y.shape[1] != 1:
             return False
@@ -93,7 +93,7 @@ def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: obje
         return _of_many(list(y), classes, missing)
     array = np.asarray(y) if array is None else array
     if array.dtype.kind == "U" and isinstance(y, list | tuple) and any(map(is_missing, y)):
-        y = array = np.array(y, dtype=object)  # among texts NumPy makes a text of NaN
+        y = array = np.array(y, dtype=object)  # among strings, NumPy turns NaN into a string
     if array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "fiub":
         return _of_contours(array, classes)
     flat = column_or_1d(y, warn=True)
@@ -119,7 +119,7 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
     known = cells[~lost]
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise InvalidInput(f"y[{row_of[np.isinf(cells).argmax()]}]", "is infinite, must be a class")
-    if known.size and (classes is None or known.dtype.kind not in "biuU"):  # else a frame says what they are
+    if known.size and (classes is None or known.dtype.kind not in "biuU"):  # otherwise the frame decides
         rows = known if known.dtype == object else flat[~lost[cell_of]]
         check_classification_targets(rows if rows.dtype != object else np.array(rows.tolist()))
     if classes is None:
@@ -141,9 +141,9 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
 
 
 def _distinct_cells(flat: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
-    """Return the distinct cells in the order in which they come, the first row of each, and the cell of each row.
+    """Return the distinct cells in order of occurrence, the first row of each, and the cell of each row.
 
-    Objects may be equal although they are of different types: each row of them is a cell of its own.
+    Objects of different types may be equal, so in arrays of objects each row is a cell of its own.
     """
     if flat.dtype == object:
         rows = np.arange(len(flat))
@@ -156,7 +156,7 @@ def _distinct_cells(flat: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
 
 
 def _refuse_text_of_missing(labels: Iterable[Any], lost: Iterable[bool], rows: Iterable[int]) -> None:
-    """Refuse "nan", which NumPy and pandas make of a missing label in an array of texts; `rows` are the labels' rows.
+    """Refuse "nan", which a missing label becomes in an array of strings; `rows` are the labels' rows.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _refuse_text_of_missing(labels: Iterable[Any], lost: Iterable[bool], rows: I
         if not is_lost and isinstance(label, str) and label in TEXT_OF_MISSING:
             raise InvalidInput(
                 f"y[{row}]",
-                f"is the text {str(label)!r}, which a missing label becomes in an array of texts. If it is one, give "
+                f"is the text {str(label)!r}, which a missing label becomes in an array of strings. If so, give "
                 f"missing_label={str(label)!r}, or an array with dtype=object; if it is a class, list it in classes",
             )
 
@@ -189,7 +189,7 @@ def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: obje
 
 
 class ClassSpellings:
-    """The classes of a frame, found by any spelling of their values.
+    """Finds the classes of a frame by any spelling of their values.
 
     Parameters
     ----------
@@ -208,13 +208,13 @@ class ClassSpellings:
         self._classes = frozenset(classes)
 
     def of(self, given: Hashable) -> Hashable:
-        """Return the class that is meant; what means none as it is."""
+        """Return the class of a spelling; anything else unchanged."""
         text = None if given in self._classes else _text_of(given)
         name = None if text is None else self._spellings.of(text)
         return given if name is None else self._by_text[name]
 
     def label(self, given: Any) -> Any:
-        """Return a label with its classes as they are spelled."""
+        """Return a label with its classes spelled as in the frame."""
         if isinstance(given, Mapping):
             return {self.label(key): value for key, value in given.items()}
         if isinstance(given, frozenset | set | tuple | list):
@@ -230,7 +230,7 @@ def _text_of(name: Any) -> str | None:
 
 
 def _named_classes(given: list[Any]) -> NDArray[Any]:
-    """Return the classes that labels name, sorted; 0 to l - 1 if labels only number them."""
+    """Return the classes that labels name, sorted; 0 to l - 1 if the labels only number them."""
     named: set[Hashable] = set()
     sizes: set[int] = set()
     for each in given:
@@ -250,7 +250,7 @@ def _named_classes(given: list[Any]) -> NDArray[Any]:
             case _ if not is_missing(each):
                 named.add(each)
     if named and sizes:
-        raise InvalidInput("classes", "must be given where some labels name classes and some number them")
+        raise InvalidInput("classes", "must be given if some labels name classes and others number them")
     if len(sizes) > 1:
         raise InvalidInput("y", f"has labels over frames of {sorted(sizes)} classes, must have one frame")
     return np.arange(sizes.pop()) if sizes else as_classes(sorted(named))  # type: ignore[type-var]
@@ -262,7 +262,7 @@ def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
     Raises
     ------
     InvalidInput
-        If a class comes twice.
+        If a class occurs twice.
     """
     names = list(classes)
     array = np.array(names)
@@ -275,7 +275,7 @@ def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def _check_classes(names: NDArray[Any]) -> NDArray[Any]:
-    """Refuse fewer than two classes, and two that are spellings of one value."""
+    """Refuse fewer than two classes, and two spellings of the same value."""
     texts = [(text, name) for name in names.tolist() if (text := _text_of(name)) is not None]
     truth = is_truth(text for text, _ in texts)
     first: dict[str, Hashable] = {}
@@ -283,7 +283,7 @@ def _check_classes(names: NDArray[Any]) -> NDArray[Any]:
         value = text.lower() if truth else text
         if value in first:
             both = f"{shown(first[value])} and {shown(name)}"
-            raise InvalidInput("classes", f"have {both}, which are one value, {value}")
+            raise InvalidInput("classes", f"have {both}, which are the same value, {value}")
         first[value] = name
     if len(names) < 2:
         named = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"

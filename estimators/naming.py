@@ -1,4 +1,4 @@
-"""The trees of a model with the names of all that is in them, for people."""
+"""The trees of a model with all names, for people."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def named_trees(
     classes
         (l,) names of the classes.
     marks
-        (l,) their marks; empty: those of a frame.
+        (l,) marks of the classes; empty: the default ones.
     """
     attributes = tuple(attribute.name for attribute in model.attributes)
     match model:
@@ -48,7 +48,7 @@ def named_trees(
 
 
 def _branch_names(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
-    """Yield the names of the branches of each attribute; a number that is split at thresholds has none."""
+    """Yield the names of the branches of each attribute; numeric attributes split at thresholds have none."""
     for attribute, inner in zip(attributes, edges or ((),) * len(attributes), strict=True):
         binned = isinstance(attribute, Nominal) or inner
         yield branch_names([attribute], (inner,))[0] if binned else ()

@@ -1,4 +1,4 @@
-"""Estimators that ask, by the conventions of scikit-activeml's pool strategies."""
+"""Estimators that select queries, by the conventions of scikit-activeml's pool strategies."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ class Pool:
     Parameters
     ----------
     attributes, classes
-        Of the rows.
+        The attributes and the frame of the rows.
     values, contours
-        (n, K) and (n, l), of all rows; candidates that are separate rows come last.
+        (n, K) and (n, l), for all rows; candidates that are separate rows come last.
     refused
         Numbers of rows that nobody could label.
     allowed
@@ -54,7 +54,7 @@ class Pool:
 
 
 class AskingClassifier(BeliefClassifier):
-    """Base of the estimators that ask; only the choice among the candidates is left to subclasses."""
+    """Base of the estimators that select queries; subclasses only choose among the candidates."""
 
     missing_label: object
 
@@ -90,7 +90,7 @@ class AskingClassifier(BeliefClassifier):
         *,
         refused: Any = None,
     ) -> Ints | tuple[Ints, Floats]:
-        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
+        """Select the rows whose labels to ask for, by the conventions of scikit-activeml.
 
         The estimator need not be fitted, and the fitted model does not change.
 
@@ -101,23 +101,23 @@ class AskingClassifier(BeliefClassifier):
         y
             (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
         candidates
-            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
-            these rows, not those of `X`.
+            None: every row whose label does not name a single class. Numbers (m,) of rows: only these. Rows (m, K):
+            these rows instead of those of `X`.
         batch_size
-            Most labels to ask for.
+            Maximum number of labels to ask for.
         return_utilities
             Whether to return the utilities too.
         refused
-            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
-            like labelled rows, so that the queries leave their region.
+            Numbers of rows of `X` that nobody could label. They are not selected; those without any label count like
+            labelled rows for their neighbours, so that further queries are elsewhere.
 
         Returns
         -------
         indices
             (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows.
         utilities
-            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the utilities at the
-            selection of number b, see the notes of the class; NaN for rows that are not candidates.
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). Row b has the utilities at selection
+            b, see the notes of the class; NaN for rows that are not candidates.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class AskingClassifier(BeliefClassifier):
         check_consistent_length(values, contours)
         unanswered = row_numbers(refused, len(values), "refused")
         offset, allowed = 0, np.arange(len(values))
-        if is_frame(candidates) or np.ndim(candidates) > 1:  # rows, and no numbers of rows
+        if is_frame(candidates) or np.ndim(candidates) > 1:  # rows, not numbers of rows
             more = columns.values(fresh._validate_rows(candidates, reset=False))
             offset, allowed = len(values), len(values) + np.arange(len(more))
             values = np.vstack([values, more])
@@ -152,7 +152,7 @@ class AskingClassifier(BeliefClassifier):
 
 
 def row_numbers(rows: Any, count: int, name: str = "candidates") -> Ints:
-    """Return `rows`, the parameter `name`, as checked numbers of `count` rows; None means no rows.
+    """Return `rows`, the parameter `name`, as checked numbers in [0, `count`); None means no rows.
 
     Raises
     ------

@@ -132,7 +132,7 @@ def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None
     forest = told_forest(problem, ActiveForest())
     chosen = None if strategy is None else chosen_strategy(strategy, "forest")
     if not isinstance(chosen, Margin | None):
-        raise InvalidInput("strategy", f"is {strategy}, which gives rows no worth")
+        raise InvalidInput("strategy", f"is {strategy}, which does not score the rows of a forest")
     open_rows = np.flatnonzero(~problem.train.precise)
     open_rows = np.random.default_rng(problem.seed).permutation(open_rows)
     answers = 0

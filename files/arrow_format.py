@@ -1,31 +1,36 @@
-"""Parquet and Arrow files, by pyarrow: columns as text, row by row; the types of the file say what the columns are."""
+"""Parquet and Arrow files, read row by row with pyarrow; the types of the file determine the kinds of the columns."""
 
 from __future__ import annotations
 
 import base64
 import json
+import struct
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
 
 from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
+from quercus.files.arrow_sizes import unpacked_sizes
 from quercus.files.errors import FileError
 from quercus.files.packing import Unpacking
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag
 from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
-"""Rows that are read at once."""
+"""Rows that are read together."""
+ADVICE: Final = "write it as CSV"
+"""Advice about a file that unpacks to too much."""
 MAGIC: Final = b"ARROW1"
-"""First bytes of an Arrow file; a stream of Arrow begins otherwise."""
+"""First bytes of an Arrow file, but not of an Arrow stream."""
 
 
 def open_parquet(path: Path) -> FileTable:
-    """Open a Parquet file; null and NaN are missing, lists of numbers are text with blanks between them.
+    """Open a Parquet file; null and NaN are missing, and lists of numbers become text with blanks between them.
 
     Raises
     ------
@@ -36,7 +41,7 @@ def open_parquet(path: Path) -> FileTable:
 
 
 def open_arrow(path: Path) -> FileTable:
-    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as in `open_parquet`.
+    """Open an Arrow file, which may be a Feather file, or a stored Arrow stream; cells are as in `open_parquet`.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def _open(path: Path, form: str) -> FileTable:
         raise FileError(path, f"has two columns {shown(twice)}")
     index: set[str] = set()
     categories: set[str] = set()
-    with suppress(ValueError, TypeError, KeyError, AttributeError):  # metadata of somebody else
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # metadata of other programs
         said: Any = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = {name for name in said.get("index_columns", ()) if isinstance(name, str)}
         categories = {
@@ -80,9 +85,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> FileColumn:
-    """Return the column of a field; what can be no attribute has a fault that says so.
+    """Return the column of a field; one that cannot be an attribute has a fault.
 
-    Categories are names, also where they are numbers.
+    Categories are names, even if they are numbers.
     """
     from pyarrow import types  # noqa: PLC0415 - an optional package
 
@@ -125,25 +130,39 @@ def _opened(path: Path, form: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     try:
         if form == "Parquet":
             with parquet.ParquetFile(path) as file:
+                Unpacking(path, ADVICE).take(file.metadata.num_rows * file.metadata.num_columns)
                 yield file.schema_arrow, _parts(path, file.iter_batches(batch_size=ROWS))
             return
         with pa.memory_map(str(path)) as source:
-            if source.read(len(MAGIC)) == MAGIC:
+            if is_file := source.read(len(MAGIC)) == MAGIC:
                 file = ipc.open_file(source)
                 batches = (file.get_batch(k) for k in range(file.num_record_batches))
             else:
                 source.seek(0)
                 file = batches = ipc.open_stream(source)
-            yield file.schema, _parts(path, batches)
-    except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
+            yield file.schema, _parts(path, _unpackable(path, is_file, batches))
+    except (
+        pa.ArrowException, OSError, EOFError, ValueError, OverflowError, NotImplementedError, struct.error,
+    ) as error:  # fmt: skip
         raise FileError(path, f"cannot be read as {form}: {error}") from None
 
 
+def _unpackable(path: Path, is_file: bool, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches of a file that unpacks to no more than a packed file may, by what it says."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional package
+
+    unpacking = Unpacking(path, ADVICE)
+    with pa.memory_map(str(path)) as source:
+        for size in unpacked_sizes(source, is_file=is_file):
+            unpacking.take(size)
+    yield from batches
+
+
 def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield batches in parts of `ROWS`, as long as they hold no more than a packed file may unpack to."""
-    unpacking = Unpacking(path, "write it as CSV")
+    """Yield batches in parts of `ROWS`, as long as they are not larger than a packed file may unpack to."""
+    unpacking = Unpacking(path, ADVICE)
     for batch in batches:
-        # pyarrow believes what a file says of itself, and would read beyond its end
+        # pyarrow trusts the sizes in a file, and would read beyond its end
         batch.validate(full=True)
         unpacking.take(sum(_bytes_of(column) for column in batch.columns))
         names = {k: found for k, each in enumerate(batch.columns) if (found := _name_bytes(each)) is not None}
@@ -154,7 +173,7 @@ def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _bytes_of(column: Any) -> int:
-    """Return the bytes of a column, one for each cell at least, without the names of a dictionary."""
+    """Return the bytes of a column, at least one for each cell, without the names of a dictionary."""
     from pyarrow import types  # noqa: PLC0415 - an optional package
 
     held = column.indices if types.is_dictionary(column.type) else column
@@ -162,7 +181,7 @@ def _bytes_of(column: Any) -> int:
 
 
 def _name_bytes(column: Any) -> Any:
-    """Return the bytes of each name of a dictionary, of which a cell has one; None: the column has no such names."""
+    """Return the bytes of each name in the dictionary of a column; None if it has no dictionary of names."""
     from pyarrow import compute, types  # noqa: PLC0415 - an optional package
 
     if not types.is_dictionary(column.type):
@@ -188,15 +207,16 @@ def _read_records(path: Path, form: str) -> Iterator[FileRecord]:
 
 
 def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
-    """Return the values of a column; `FileError` names the row of one that Python cannot hold, such as a far year."""
+    """Return the values of a column; `FileError` names the row of a value that Python cannot represent."""
     column = batch.column(k)
+    unreadable = (ValueError, OverflowError, ZoneInfoNotFoundError)
     try:
         return list(column.to_pylist())
-    except (ValueError, OverflowError) as error:
+    except unreadable as error:
         for number, value in enumerate(column, before + 1):
             try:
                 value.as_py()
-            except (ValueError, OverflowError):
+            except unreadable:
                 held = getattr(value, "value", None)
                 what = f"{held} of the type" if isinstance(held, int) else "a value of the type"
                 reason = f"holds {what} {column.type}, which cannot be read ({error})"
@@ -205,9 +225,9 @@ def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
 
 
 def cell_text(cell: Any) -> str | None:
-    """Return a value as a CSV file would hold it; ``None``: it is missing.
+    """Return a value as text for a CSV file; None if it is missing.
 
-    Moments are written as ISO 8601 says, durations as seconds.
+    Times are written as in ISO 8601, durations as seconds.
 
     Examples
     --------
@@ -239,5 +259,5 @@ def cell_text(cell: Any) -> str | None:
         return cell.isoformat()
     try:
         return canonical_cell(cell)
-    except ValueError:  # a struct or a map, which stands in no attribute, but may be shown
+    except ValueError:  # a struct or a map, which cannot be in an attribute, but may be shown
         return str(cell)

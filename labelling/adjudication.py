@@ -1,8 +1,8 @@
 """Adjudication: somebody decides between the labellers of an instance.
 
-An adjudication is a row of the log like any other, in the name of whoever decided. It overrules all labels of its
-instance, earlier and later ones, and changes none of them: when it is taken back, they hold again. It spends no budget
-and settles no query. The label that then counts is in a CORRECTION without a query after it (`combining.joint_event`),
+An adjudication is an event of the log, with whoever decided as its author. It overrules all labels of its instance,
+earlier and later ones, but changes none of them: once it is taken back, they count again. It spends no budget and
+settles no query. The label that counts is in the CORRECTION without a query that follows it (`combining.joint_event`),
 as after statements.
 """
 
@@ -23,20 +23,20 @@ WHY_ADJUDICATED = "its label was adjudicated"
 
 @dataclass(frozen=True, slots=True)
 class Adjudication:
-    """A decision about an instance, or (no label) its taking back.
+    """A decision about an instance; without a label, it takes the standing decision back.
 
     Attributes
     ----------
     labeller : str
         Who decides.
     label : bytes or None
-        By `belief.codec`; None: the decision that stands is taken back.
+        Encoded by `belief.codec`; None takes back the decision that stands.
     comment : str
-        Kept with it.
+        Stored with the decision.
     permitted : bool
-        Whatever the policy says.
+        True allows it whatever the policy says.
     trusted : bool
-        Unless the policy allows nobody to correct.
+        True allows it unless the policy lets nobody correct.
     """
 
     labeller: str
@@ -53,11 +53,11 @@ class AdjudicationOutcome:
     Attributes
     ----------
     sequence : int
-        The event of what holds.
+        Number of the event with the label that now counts.
     conflict : bool
-        Whether that contradicts the pushed label.
+        Whether that label contradicts the pushed one.
     repeated : bool
-        Whether the same was said before.
+        Whether the same decision was already stored.
     """
 
     sequence: int
@@ -66,7 +66,7 @@ class AdjudicationOutcome:
 
 
 def may_adjudicate(policy: Policy, labeller: str, *, permitted: bool = False, trusted: bool = False) -> bool:
-    """Return whether somebody may decide between labellers, by the policy of the model.
+    """Return whether the policy lets somebody decide between labellers.
 
     Examples
     --------
@@ -85,22 +85,22 @@ def may_adjudicate(policy: Policy, labeller: str, *, permitted: bool = False, tr
 
 
 def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationOutcome, Sequence[Event]]:
-    """Decide between the labellers of an instance, or take that back.
+    """Decide between the labellers of an instance, or take the decision back.
 
     Parameters
     ----------
     given : the decision.
-    of : what is known of the instance.
+    of : the instance and its model.
 
     Returns
     -------
     tuple
-        The outcome, and the events for the log; none where the same was said before.
+        The outcome, and the events to append to the log; no events if the same decision was already stored.
 
     Raises
     ------
     Refused
-        If nobody has labelled the instance, there is nothing to take back, or the policy does not permit it.
+        If nobody has labelled the instance, there is nothing to take back, or the policy forbids it.
     """
     said = label_events(of.said)
     marks = [each for each in said if LabelKind.MARKED in (each.kind, each.former and each.former.kind)]

@@ -1,7 +1,7 @@
-"""Answers, refusals, corrections: the log and the query after a labeller's words.
+"""Answers, refusals and corrections: how they change a query, and the events that they add to the log.
 
-No label is ever edited. A correction is a new event, which replaces all answers to the instance; to take an answer back
-is one without a label. Functions take the state of the locked model, and return what happens, or raise `Refused`.
+No label is ever edited. A correction is a new event, which replaces all answers to the instance; a correction without
+a label takes them back. The functions take the state of the locked model, and return the changes or raise `Refused`.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ WHY_SETTLED_EARLY = "the budget is spent"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a labeller who holds a query.
+    """The answer of a labeller who holds a query.
 
     Attributes
     ----------
     label : bytes or None
-        By `belief.codec`; None: "cannot tell".
+        Encoded by `belief.codec`; None refuses the query ("cannot tell").
     reliability : float or None
-        That was sent with it; None: none was.
+        Reliability sent with the label; None if none was sent.
     comment, shown : str
-        Kept with the answer; `shown` names what the labeller's screen showed.
+        Stored with the answer; `shown` names the content of the labeller's screen.
     took_s : float or None
-        None: since the query was leased.
+        Seconds that the labeller took; None stands for the time since the query was leased.
     """
 
     label: bytes | None
@@ -69,22 +69,22 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A correction of the answer to a query, or (no label) its taking back.
+    """A correction of the answer to a query; without a label, it takes the answer back.
 
     Attributes
     ----------
     labeller : str
-        Who amends it.
+        Who amends the answer.
     label : bytes or None
-        The new label, by `belief.codec`; None: the labeller takes the answer back.
+        The new label, encoded by `belief.codec`; None takes the answer back.
     reliability : float or None
-        That was sent with the label; None: none was.
+        Reliability sent with the label; None if none was sent.
     comment : str
-        Kept with it.
+        Stored with the correction.
     permitted : bool
-        Whatever the policy says.
+        True allows it whatever the policy says.
     trusted : bool
-        Whomever the policy names, where it lets anyone correct.
+        True allows it, where the policy lets anyone correct, to labellers whom the policy does not name.
     """
 
     labeller: str
@@ -97,7 +97,7 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True)
 class LabelledInstance:
-    """The state of an instance and its model, which the transaction holds.
+    """An instance and its model, as the transaction that has locked them sees them.
 
     Attributes
     ----------
@@ -107,11 +107,11 @@ class LabelledInstance:
         Number of classes.
     policy : Policy
     crowd : Crowd or None
-        The labellers, where the policy says that their reliability is estimated; else None.
+        Estimates of the labellers; None unless the policy says that reliability is estimated.
     committed : int
-        The newest event of the log.
+        Number of the newest event of the log.
     clock, wall : float
-        The time: of the lease clock, and to be shown.
+        The time in seconds: of the lease clock, and of the wall clock (for times that people see).
     """
 
     said: Sequence[Event]
@@ -123,7 +123,7 @@ class LabelledInstance:
     wall: float
 
     def event(self, place: int, kind: EventKind, label: bytes | None, author: str, **more: object) -> Event:
-        """Return a new event about the instance, the `place`-th after the newest one of the log."""
+        """Return a new event about the instance, with the number `committed + place`."""
         columns = {"reliability": 1.0, "asked": None, "conflict": False, "query": 0} | more
         return Event(
             self.committed + place, kind, self.said[0].instance, self.said[0].id, None, label, author,
@@ -131,7 +131,7 @@ class LabelledInstance:
         )  # fmt: skip
 
     def with_joint(self, events: list[Event]) -> list[Event]:
-        """Return new events, and after them the combination of all labels, where some were stated or adjudicated."""
+        """Return `events`, followed by the combination of all labels if some were stated or adjudicated."""
         if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1
@@ -143,22 +143,22 @@ class LabelledInstance:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The effects of a call.
+    """The changes that a call makes.
 
     Attributes
     ----------
     events : sequence of Event
-        For the log.
+        To append to the log.
     life : QueryLifecycle
-        Of the query.
+        The query's next state.
     labeller : str or None
-        Who settled it, if it is settled.
+        Who settled the query; None if it is not settled.
     settled_by : int or None
-        The event that settled it.
+        Number of the event that settled it.
     note : HistoryNote
-        For the history of the query.
+        To append to the query's history.
     answered, refused, conflicts : int
-        To be added to the counts of the model.
+        To add to the model's counts.
     """
 
     events: Sequence[Event]
@@ -180,15 +180,15 @@ class AnswerOutcome:
     sequence : int
         Number of its event.
     repeated : bool
-        Whether it was stored before, by the same call of the same holder.
+        Whether the same holder had already sent the same, so that nothing was stored again.
     conflict : bool
-        As stored with the answer.
+        Whether the label contradicts the earlier evidence.
     settled : bool
         Whether the query is answered or refused; False if it wants more answers.
     reliability : float
-        That counts.
+        The reliability that counts.
     together : Consensus or None
-        Of one of several answers: what all say together.
+        The combination of all answers, for a query that wants several.
     estimated : bool
         Whether the policy says that reliability is estimated.
     """
@@ -209,25 +209,25 @@ def answer(
 
     Parameters
     ----------
-    held : the query and the lease that is shown.
-    words : what the labeller says.
-    of : what is known of the instance.
-    spends_budget : whether an answer is the last one of the budget. Nobody else is asked then.
+    held : the query, and the lease that the call presents.
+    words : the answer.
+    of : the instance and its model.
+    spends_budget : whether an answer uses up the budget. It then settles the query, however many answers are wanted.
 
     Returns
     -------
     tuple
-        The outcome, and the effects; None where the same was said before.
+        The outcome, and the effects; None in their place if the same answer was already stored.
 
     Raises
     ------
     Refused
-        If the lease does not count any more, or something else was said by it.
+        If the lease no longer counts, or was already used for a different answer.
     """
     number, labeller, size = held.number, held.given.labeller, of.size
     partial = partial_answers(of.said, number, size)
     data, sent = words.label, words.reliability
-    if data is None and partial:  # somebody has answered: it counts as an answer that says nothing
+    if data is None and partial:  # others have answered, so a refusal counts as a vacuous answer
         data, sent = encode(ClassSet((1 << size) - 1)), 1.0
     reliability = 1.0 if data is None else reliability_of(of.crowd, sent, labeller)
     declared = data is None or sent is not None
@@ -279,10 +279,10 @@ def answer(
 
 
 def settle_early(number: int, asked: bytes, life: QueryLifecycle, of: LabelledInstance) -> Effects:
-    """Settle a query with those of several answers that it has, because the budget is spent.
+    """Settle a query with the answers that it has, because the budget is spent.
 
-    Nobody is asked any more then, and no lease is left (answered and leased queries together never exceed the budget),
-    so the query can get no other answer.
+    It can get no more: nobody is asked any more, and no lease is left, because answered and leased queries together
+    never exceed the budget.
     """
     given = partial_answers(of.said, number, of.size)
     together = combine_answers(list(given.values()), of.size, of.policy.combination)
@@ -303,19 +303,19 @@ def amend(
 
     Parameters
     ----------
-    number, life : of the query.
-    change : what the labeller says.
-    of : what is known of the instance.
+    number, life : the query's number and state.
+    change : the correction.
+    of : the instance and its model.
 
     Returns
     -------
     tuple
-        The outcome, and the effects; None where the same was said before.
+        The outcome, and the effects; None in their place if the same correction was already stored.
 
     Raises
     ------
     Refused
-        If the query is not answered, or the policy does not permit it.
+        If the query is not answered, or the policy forbids the correction.
     """
     labeller, size = change.labeller, of.size
     settled = life.state in SETTLED
@@ -323,7 +323,7 @@ def amend(
     own = _own_words(said, labeller)
     reliability = 1.0 if change.label is None else reliability_of(of.crowd, change.reliability, labeller)
     declared = change.label is None or change.reliability is not None
-    # an estimated reliability may be another by now
+    # an estimated reliability may have changed since, so only a declared one is compared
     if own is not None and own.label == change.label and (own.reliability == reliability or not declared):
         return _amended_before(said, own), None
     if not change.permitted:
@@ -344,7 +344,7 @@ def amend(
         if given:
             together = combine_answers(list(given.values()), size, of.policy.combination)
             (holds, _), conflict = _combine_labels(given, together, of.said[:1], of)
-    elif not among and change.label is not None:  # the one answer, or (who may) what overrules all
+    elif not among and change.label is not None:  # replaces the only answer, or overrules all of them
         conflict = contradicts(of.said[:1], decode(change.label, size), reliability, size)
     again = own is not None and own.label is None
     every = not pending and holds is None
@@ -352,7 +352,7 @@ def amend(
     after = apply_event(life, step, of.clock)
 
     events = []
-    if among:  # the labeller's own words, then what holds
+    if among:  # the labeller's own label, then the combination that replaces the old one
         events.append(of.event(
             1, EventKind.OPINION, change.label, labeller, reliability=reliability, query=number,
             comment=change.comment, assumed=not declared,
@@ -378,7 +378,7 @@ def amend(
 
 
 def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, LabellerLabel]:
-    """Return the current answer of each labeller to a query that wants several, by name."""
+    """Return the current answer of each labeller to a query that wants several, by name of the labeller."""
     said: dict[str, LabellerLabel] = {}
     for event in history:
         if event.kind is not EventKind.OPINION or event.query != number:
@@ -390,18 +390,18 @@ def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[st
 
 
 def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
-    """Return the labellers who gave one of several answers to a query, taken back or not."""
+    """Return the labellers who gave one of several answers to a query, even if they took it back."""
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
 def check_declared(reliability: float | None) -> None:
-    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
+    """Raise ``InvalidInput`` if a reliability was sent and does not lie in (0, 1]."""
     if reliability is not None and not 0.0 < reliability <= 1.0:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
 def reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -> float:
-    """Return the reliability that was declared, else that of the labeller."""
+    """Return the declared reliability, or else the labeller's estimate, or else 1."""
     check_declared(declared)
     if declared is not None:
         return float(declared)
@@ -414,9 +414,9 @@ def _combine_labels(
     history: Sequence[Event],
     of: LabelledInstance,
 ) -> tuple[tuple[bytes, str], bool]:
-    """Return the label of several answers with its authors, and whether it contradicts the history.
+    """Return the combined label with its authors, and whether it contradicts the history.
 
-    `together` is their combination without a crowd.
+    `together` is the combination by the policy's rule; it counts where the crowd gives none.
     """
     found = crowd_label(labels, of.size, of.crowd, of.policy.combination)
     label: Label = found or Masses(together.mass)
@@ -424,13 +424,13 @@ def _combine_labels(
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
-    """Return whether `count` answers with a degree of conflict settle a query."""
+    """Return whether `count` answers with this degree of conflict settle a query."""
     wanted = policy.answers_per_query
     return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
 
 
 def _conflicts(events: Sequence[Event]) -> int:
-    """Return how many new combinations contradict what was known before; words of one of several count with theirs."""
+    """Return how many events conflict; an opinion's conflict is counted with the combination that follows it."""
     return sum(event.conflict for event in events if event.kind is not EventKind.OPINION)
 
 
@@ -438,7 +438,7 @@ def _answered_before(
     held: HeldQuery, of: LabelledInstance, label: bytes | None, reliability: float, declared: bool,
     together: Consensus | None,
 ) -> AnswerOutcome:  # fmt: skip
-    """Return the outcome of the first time, if the same was said then."""
+    """Return the stored outcome; refuse an answer that differs from the stored one."""
     sequence = held.given.sequence
     first = next(event for event in of.said if event.sequence == sequence)
     if first.label == label and (first.reliability == reliability or not declared):
@@ -452,9 +452,10 @@ def _answered_before(
 
 
 def _own_words(events: Sequence[Event], labeller: str) -> Event | None:
-    """Return the newest answer or correction of a labeller to a query; None where it is a refusal.
+    """Return a labeller's newest answer to a query, or correction of it; None if the newest event is a refusal.
 
-    Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
+    If the labeller gave one of several answers, that is an OPINION: the combined event that follows has the same
+    author, but is not the labeller's own label.
     """
     mine = [event for event in events if event.author == labeller]
     opinions = [event for event in mine if event.kind is EventKind.OPINION]
@@ -465,7 +466,7 @@ def _own_words(events: Sequence[Event], labeller: str) -> Event | None:
 
 
 def _amended_before(events: Sequence[Event], own: Event) -> AnswerOutcome:
-    """Return the outcome of the first time: its own event, or the correction that settled the query with it."""
+    """Return the stored outcome: the labeller's own event, or the CORRECTION that was stored with it."""
     together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
     last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
     return AnswerOutcome(last.sequence, repeated=True, conflict=last.conflict)

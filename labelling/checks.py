@@ -1,4 +1,4 @@
-"""Checks of what is stored: bounds of size alone. The callers check the meaning of values."""
+"""Checks of the size of what is stored. Callers check the meaning."""
 
 import math
 
@@ -18,24 +18,24 @@ MAX_TIME = 253_402_300_799
 """Seconds since 1970: the end of the year 9999."""
 
 MAX_TEXT = max(MAX_ID_CHARACTERS, MAX_AUTHOR_CHARACTERS)
-"""Most characters of any name or id, also of labellers: the log has the joined names of several."""
+"""Most characters of a name or id; the log also stores the joined names of several labellers."""
 
 MAX_DURATION_S = MAX_DELAY_S
-"""Longest lease, membership or delay, in seconds; delays are longest."""
+"""Longest lease, membership or delay, in seconds. A delay may be the longest of the three."""
 
 MAX_STORED_TOOK_S = 1e9
-"""The longest time of an answer. Without a given time the store takes the time since the lease, possibly years."""
+"""Longest time of an answer, in seconds. Where none is reported, it is the time since the lease, possibly years."""
 
 
 def name_text(field: str, value: str) -> None:
-    """A name or id: 1 to 200 characters that can be encoded."""
+    """Check a name or id: its length, and that it can be stored."""
     if not 1 <= len(value) <= MAX_TEXT:
         raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
     storable_text(field, value)
 
 
 def storable_text(field: str, value: str) -> None:
-    """Text that UTF-8 can carry (a lone surrogate cannot be stored), without NUL, which no database takes for text."""
+    """Check that a text has no NUL and no lone surrogate, neither of which databases store."""
     if "\0" in value:
         raise InvalidInput(field, "has a NUL character, which cannot be stored")
     try:
@@ -45,19 +45,19 @@ def storable_text(field: str, value: str) -> None:
 
 
 def at_least(field: str, value: int, bound: int) -> None:
-    """An integer with a lower bound."""
+    """Check an integer against its lower bound."""
     if value < bound:
         raise InvalidInput(field, f"is {value}, must be at least {bound}")
 
 
 def duration(field: str, value_s: float) -> None:
-    """A lease's length in seconds."""
+    """Check the duration of a lease, in seconds."""
     if not (math.isfinite(value_s) and 0.0 < value_s <= MAX_DURATION_S):
         raise InvalidInput(field, f"is {value_s} s, must be above 0 and at most {MAX_DURATION_S:g} s")
 
 
 def reliability(value: float) -> None:
-    """Chance that the labeller is right."""
+    """Check a reliability: it lies in (0, 1]."""
     if not 0.0 < value <= 1.0:
         raise InvalidInput("reliability", f"is {value}, must be above 0 and at most 1")
 
@@ -72,13 +72,13 @@ def comment(value: str) -> None:
 
 
 def answer_time(value_s: float | None) -> None:
-    """Check the time that an answer took, in seconds; None: not reported."""
+    """Check the seconds that an answer took; None if not reported."""
     if value_s is not None and not 0.0 <= value_s <= MAX_STORED_TOOK_S:
         raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_STORED_TOOK_S:g} s]")
 
 
 def shown_text(value: str) -> None:
-    """Check the name of a labeller's screen."""
+    """Check the client's name for the content of a labeller's screen."""
     if len(value) > MAX_SHOWN_CHARACTERS:
         raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN_CHARACTERS}")
     storable_text("shown", value)

@@ -1,6 +1,6 @@
-"""The combination of the labels of an instance, by the rule of the policy, or by the confusion matrices of a crowd.
+"""The combination of an instance's labels, by the policy's rule or by the labellers' estimated confusion matrices.
 
-Where labellers may have conferred, the cautious rule takes the place of Dempster's (theory §1.6), and of the product of
+Where labellers may have conferred, the cautious rule replaces Dempster's rule (theory §1.6) and the product of
 contours.
 """
 
@@ -28,11 +28,11 @@ from quercus.labelling.policy import Combination
 from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 
 DIGITS = 3
-"""Decimals of the combined plausibilities: a class less plausible than 1 in 2,000 is excluded."""
+"""Decimals of the combined plausibilities. A plausibility below 0.0005 becomes 0, which excludes the class."""
 
 
 def contradicts(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
-    """Return whether a label contradicts what is known of an instance by these events."""
+    """Return whether a label contradicts the evidence of an instance's events."""
     return evidence.update(known_contour(history, size), contour(label, size), reliability).conflict
 
 
@@ -44,17 +44,18 @@ def has_unasked(history: Sequence[Event]) -> bool:
 def joint_event(
     history: Sequence[Event], size: int, crowd: Crowd | None, rule: Combination, sequence: int, at: float
 ) -> Event:
-    """Return the event with the combined label of all labellers of an instance, some of whom stated theirs.
+    """Return the CORRECTION with the combined label of an instance, some of whose labels were stated or adjudicated.
 
-    A single label counts unchanged. Several are combined by `rule`, those of a crowd by `crowd_label`. If no
-    label is left, the instance may be asked about again, unless somebody refused it.
+    A single label counts unchanged. Several are combined by `crowd_label` where it applies, else by `rule`. If no
+    label is left, the event has none, and the instance may be asked about again; if somebody refused it, the label is
+    vacuous.
 
     Parameters
     ----------
-    history : everything said about the instance, oldest first.
+    history : all events of the instance, oldest first.
     size : number of classes.
     crowd : None where reliability is not estimated.
-    rule : of the policy.
+    rule : the policy's rule.
     sequence, at : number and time of the event.
     """
     found = labels_by_labeller(history, size)
@@ -80,24 +81,24 @@ def joint_event(
 
 
 def joined_names(labellers: Mapping[str, object]) -> str:
-    """Return the names of labellers as the author of what they say together."""
+    """Return the names of labellers as the author of their combined label."""
     return " + ".join(labellers)[:MAX_AUTHOR_CHARACTERS]
 
 
 def crowd_label(
     labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None, rule: Combination
 ) -> Label | None:
-    """Return the combination of an instance's labels by the confusion matrices of a crowd.
+    """Return the combination of an instance's labels by their labellers' confusion matrices.
 
-    A label that was sent without a reliability counts by its labeller's matrix (theory §13.4); the contours of all
-    labels are multiplied, or combined by the cautious rule. None if no label has a matrix.
+    A label that was sent without a reliability is weighed by its labeller's matrix (theory §13.4); the contours of all
+    labels are multiplied, or combined by the cautious rule. Return None if no matrix applies.
 
     Parameters
     ----------
     labels : by labeller, one or more.
     size : number of classes.
     crowd : None where reliability is not estimated.
-    rule : of the policy.
+    rule : the policy's rule.
     """
     if crowd is None:
         return None
@@ -116,7 +117,7 @@ def _together(
     size: int,
     rule: Combination,
 ) -> Plausibilities:
-    """Combine contours, and discount those that have no matrix; round the result, so that few contours differ."""
+    """Combine contours, discounting labels without a matrix. Rounding keeps the number of distinct contours small."""
     contours = []
     for name, each in labels.items():
         d = min(each.reliability, agreement.MOST_RELIABLE)
@@ -131,7 +132,7 @@ def _together(
 
 
 def combine_answers(answers: Sequence[LabellerLabel], size: int, rule: Combination) -> Consensus:
-    """Combine several answers by a rule; plausibilities count as their consonant mass function."""
+    """Combine several answers by a rule; a label that is not a mass function counts as the consonant one."""
     weighed = [(_mass_of(each.label, size), each.reliability) for each in answers]
     return agreement.combine(weighed, distinct=rule is Combination.DEMPSTER)
 

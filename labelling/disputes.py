@@ -1,4 +1,4 @@
-"""Disputes: instances whose labellers name different classes, and how far labellers agree beyond chance."""
+"""Disputes (instances whose labellers name different classes), and agreement of labellers beyond chance."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from quercus.labelling.history import (
 )
 
 MOST_LABELLERS: Final = 200
-"""Labellers of whom pairs and confusions are counted."""
+"""Most labellers whose pairs and confusions are counted: those with the most labels."""
 
 
 def first_shared(history: Sequence[Event]) -> int:
-    """Return the number of the first event of an instance after which several labellers may have labelled it."""
+    """Return the number of the first OPINION or STATEMENT about an instance: labellers can differ only after it."""
     return next(event.sequence for event in history if event.kind in SHARED)
 
 
 def named_classes(event: Event, size: int) -> frozenset[int]:
-    """Return the most plausible classes of the label of an event; none if it has no label or a vacuous one."""
+    """Return the most plausible classes of an event's label; an empty set if it has no label or a vacuous one."""
     if event.label is None:
         return frozenset()
     said = contour(stored_label(event.label, size), size)
@@ -43,7 +43,7 @@ def named_classes(event: Event, size: int) -> frozenset[int]:
 
 
 def are_in_dispute(labels: Iterable[LabelEvent], size: int) -> bool:
-    """Return whether two labels have no most plausible class in common. A label that says nothing contradicts none."""
+    """Return whether two of the labels have no most plausible class in common. A vacuous label contradicts none."""
     named = {found for each in labels if (found := named_classes(each.event, size))}
     return any(one.isdisjoint(other) for one, other in combinations(named, 2))
 
@@ -55,13 +55,13 @@ class PairAgreement:
     Attributes
     ----------
     first, second : str
-        Their names, in order.
+        Their names, sorted.
     rows : int
-        Instances for which both named one class.
+        Instances for which each of them named a single class.
     same : int
-        Those of which it was the same class.
+        Those for which both named the same class.
     kappa : float or None
-        Cohen's kappa; None where both always named one and the same class, so that chance explains all.
+        Cohen's kappa; None if both named the same class for every instance, so that chance explains all agreement.
     """
 
     first: str
@@ -73,14 +73,14 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class LabellerAgreement:
-    """The agreement of a labeller with others.
+    """The agreement of a labeller with all others.
 
     Attributes
     ----------
     agreement : float
-        Share of the same class over the pairs with each other labeller of each instance.
+        Share of pairs (an instance, another labeller of it) in which both named the same class.
     agreement_deviation : float
-        Standard deviation of its estimate, by the number of these instances.
+        Standard deviation of that share, by the number of instances.
     """
 
     agreement: float
@@ -89,7 +89,7 @@ class LabellerAgreement:
 
 @dataclass(frozen=True, slots=True)
 class LabellerConfusion:
-    """The classes that a labeller named, against those that hold.
+    """The classes that a labeller named, compared with those that hold.
 
     Attributes
     ----------
@@ -113,17 +113,17 @@ class Agreement:
     disputed : int
         Those in dispute now.
     adjudicated : int
-        Those that somebody has decided.
+        Those that were adjudicated.
     alpha : float or None
-        Krippendorff's alpha for nominal data; None where it is not defined.
+        Krippendorff's alpha for nominal data; None where it is undefined.
     alpha_rows, alpha_labels : int
-        Instances for which two or more labellers named one class, and these labels.
+        Instances for which two or more labellers named a single class, and the number of these labels.
     pairs : sequence of PairAgreement
-        Of the `MOST_LABELLERS` with the most labels; those with the most instances first.
+        Of the `MOST_LABELLERS` labellers with the most labels; pairs with the most instances first.
     confusions : sequence of LabellerConfusion
-        Of the same labellers, in order of name.
+        Of the same labellers, sorted by name.
     labellers : mapping of str to LabellerAgreement
-        Of all labellers of a pair, by name.
+        Of all labellers who share an instance with another, by name.
     """
 
     shared: int = 0
@@ -138,22 +138,22 @@ class Agreement:
 
 
 def agreement_of(histories: Iterable[Sequence[Event]], size: int) -> Agreement:
-    """Return the agreement of labellers, each by their own newest label, also where it was overruled.
+    """Return the agreement of labellers, by the newest label of each, even if it was overruled.
 
-    A label counts where it has one most plausible class. It is held against the one class that is most plausible by all
-    evidence of the instance; where there is none, it is in no confusion matrix.
+    A label counts if it has a single most plausible class. Confusion matrices compare it with the single class that is
+    most plausible by all evidence of the instance, and leave out instances that have no such class.
 
     Parameters
     ----------
     histories
-        All events of each instance, oldest first; those without labels of two labellers count for nothing.
+        All events of each instance, oldest first; instances without labels of two labellers are ignored.
     size
         Number of classes, l.
     """
     disputed = adjudicated = 0
     rows: list[
         tuple[dict[str, int], int | None]
-    ] = []  # the class that each labeller names, and the one that holds
+    ] = []  # of an instance: the class by labeller, and the one that holds
     for history in histories:
         labels = own_labels(history)
         if len(labels) < 2:
@@ -194,7 +194,7 @@ def agreement_of(histories: Iterable[Sequence[Event]], size: int) -> Agreement:
 
 
 def _by_labeller(rows: Iterable[Mapping[str, int]]) -> Mapping[str, LabellerAgreement]:
-    """Return the agreement of each labeller, by the class that each names of each instance."""
+    """Return the agreement of each labeller; `rows` has the class by labeller of each instance."""
     instances, pairs, same = Counter[str](), Counter[str](), Counter[str]()
     for votes in rows:
         named = Counter(votes.values())
@@ -210,7 +210,7 @@ def _by_labeller(rows: Iterable[Mapping[str, int]]) -> Mapping[str, LabellerAgre
 
 
 def _share_deviation(share: float, count: int) -> float:
-    """Return the standard deviation of a share of `count` cases, by its Beta distribution from a uniform prior."""
+    """Return the standard deviation of a share of `count` cases, by its Beta posterior from a uniform prior."""
     mean = (share * count + 1.0) / (count + 2.0)
     return math.sqrt(mean * (1.0 - mean) / (count + 3.0))
 

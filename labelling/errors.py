@@ -1,13 +1,13 @@
-"""The errors of labelling: refusals, and labels of the log that cannot be read."""
+"""The errors of labelling."""
 
 
 class Refused(Exception):  # noqa: N818 - a name that says what is wrong
-    """A call that is valid, but not at this moment.
+    """A valid call that the present state or the policy does not allow.
 
     Attributes
     ----------
     reason : str
-        Ready for the user.
+        Worded for the user.
     """
 
     def __init__(self, reason: str) -> None:
@@ -16,4 +16,4 @@ class Refused(Exception):  # noqa: N818 - a name that says what is wrong
 
 
 class UnreadableLabel(ValueError):  # noqa: N818 - a name that says what is wrong
-    """A label of the log cannot be read: no fault of the caller."""
+    """A label of the log cannot be read. The store is damaged; the caller is not at fault."""

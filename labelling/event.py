@@ -1,4 +1,4 @@
-"""The events of a log: instances as they were pushed, and what labellers say of them."""
+"""The events of a model's log: pushed instances, and what labellers said about them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,33 +17,33 @@ class EventKind(IntEnum):
     REFUSAL = 3
     SPECIFICATION = 4
     CORRECTION = 5
-    """Replaces all answers to the instance; without a label it takes them back."""
+    """Replaces all answers to the instance; without a label, it takes them back."""
     OPINION = 6
-    """One of several answers to a query; the ANSWER that follows is their combination. Trees ignore it."""
+    """One of several answers to a query; the ANSWER that follows is their combination. Trees ignore opinions."""
     STATEMENT = 7
-    """A label that was stated without a query; without a label it is retracted. Trees ignore it: the CORRECTION that
-    follows, which belongs to no query, has the combined label."""
+    """A label that was stated without a query; without a label, it retracts the earlier one. Trees ignore statements:
+    the CORRECTION that follows, which belongs to no query, has the combined label."""
     ADJUDICATION = 8
-    """The label of an instance by somebody who decides between its labellers: it overrules theirs until it is taken
-    back, by one without a label. Trees ignore it: the CORRECTION that follows, which belongs to no query, has what
-    holds."""
+    """The decision of somebody between an instance's labellers. It overrules their labels until an ADJUDICATION without
+    a label takes it back. Trees ignore it: the CORRECTION that follows, which belongs to no query, has the label that
+    counts."""
 
 
 SOURCE: Final = "source"
 """Author of an INSTANCE."""
 SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATION}
-"""Kinds of events that say something of an instance."""
+"""Kinds of events that say something about an instance."""
 UNASKED: Final = frozenset({EventKind.STATEMENT, EventKind.ADJUDICATION})
-"""Kinds of events that belong to no query, and count through the CORRECTION that follows."""
+"""Kinds of events that belong to no query, and count through the CORRECTION that follows them."""
 SHARED: Final = frozenset({EventKind.OPINION, EventKind.STATEMENT})
-"""Kinds of events without which no instance has labels of two labellers: one answer settles a query that wants one."""
+"""Kinds of events that an instance must have before it can have labels of two labellers."""
 REPLIES: Final = SAID - UNASKED
 """Kinds of events that belong to a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The storage of a field of an event; its forms in the database, in exported lines and in archives follow.
+    """The storage of a field of an event, from which its database column, exported and archived forms are derived.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Stored:
         The kinds of event that must have the field, and those that may; in all other kinds it is NULL. If both sets are
         empty, every event has the field.
     most : int or None
-        Greatest number of characters; None: any.
+        Greatest number of characters; None sets no bound.
     bounds : tuple of float or None
-        Least and greatest number.
+        Least and greatest value.
     check : callable or None
-        Raises `InvalidInput` for other values that are refused.
+        Raises `InvalidInput` for values that the other bounds do not exclude.
     """
 
     needed: frozenset[EventKind] = frozenset()
@@ -66,7 +66,7 @@ class Stored:
 
     @property
     def may_be_null(self) -> bool:
-        """True if some events do not have it."""
+        """True if some events do not have the field."""
         return bool(self.needed or self.allowed)
 
 
@@ -78,7 +78,7 @@ _LABELLED: Final = frozenset({EventKind.INSTANCE, EventKind.ANSWER})
 class Event:
     """An event of a model's log, and the declaration of the log's columns.
 
-    The table, its exported and archived forms, and their checks follow from it: for the storage, a new column is a
+    The table, its exported and archived forms, and their checks are derived from it: in storage, a new column takes a
     field here and a migration. CONTRIBUTING.md says what else a field of an answer needs, from wire to screen.
 
     Attributes
@@ -86,26 +86,28 @@ class Event:
     sequence : int
         1, 2, 3, ... in each model, without gaps.
     instance : int
-        Sequence of the instance's INSTANCE event (for an INSTANCE its own), 0 for a SPECIFICATION.
+        Sequence of the instance's INSTANCE event (for an INSTANCE, its own); 0 for a SPECIFICATION.
     id : str
-        The instance's id, empty for a SPECIFICATION. Stored only in INSTANCE rows, so that the unique index needs no
+        The instance's id; empty for a SPECIFICATION. Stored only in INSTANCE rows, so that the unique index needs no
         condition on the kind.
     values : bytes or None
-        K little-endian float64; only for an INSTANCE.
+        Values of the row, see `quercus.labelling.row_values`; only for an INSTANCE.
     label : bytes or None
-        `belief.codec`; for an INSTANCE the source's label, for an ANSWER the labeller's.
+        Encoded by `belief.codec`: for an INSTANCE the source's label, for an ANSWER the labeller's.
     author : str
         "source" for an INSTANCE, else the labeller; empty for a SPECIFICATION.
     reliability : float
-        Reliability of the label; 1.0 if none was given.
+        Reliability of the label in (0, 1]; 1.0 if none was given.
     asked : bytes or None
         `AgendaEntry.asked` of the query that an ANSWER or REFUSAL settles.
     conflict : bool
-        Whether the answer contradicted the earlier evidence totally.
+        Whether the answer totally contradicted the earlier evidence.
     specification : bytes or None
         Only for a SPECIFICATION.
+    created_at : float
+        Time of the event, in seconds since 1970.
     query : int
-        Number of the query that it answers, or whose answer it corrects; 0 if there is none.
+        Number of the query that the event answers, or whose answer it corrects; 0 if there is none.
     comment : str
         Comment of the labeller, or empty.
     took_s : float or None
@@ -113,12 +115,12 @@ class Event:
     shown : str
         The client's name for the content of the labeller's screen, or empty.
     assumed : bool
-        Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
+        True if no reliability was sent with the label, so that it is 1 or estimated.
     gold : bool
-        Whether it marks its instance as a gold question (an ADJUDICATION; without a label it takes the mark back), or
-        is an answer to one, which tells how reliable a labeller is; no tree learns from it (`quercus.labelling.gold`).
+        Whether the event belongs to a gold question: an ADJUDICATION that marks the instance as one (without a label,
+        takes the mark back), or an answer to one. Trees do not learn from such answers (`quercus.labelling.gold`).
     request : str
-        The request that brought a STATEMENT, or a SPECIFICATION that extends the model, so that it counts once.
+        The request that sent a STATEMENT, or a SPECIFICATION that extends the model, so that it is stored only once.
     """
 
     sequence: Annotated[int, Stored()]
@@ -160,4 +162,4 @@ EVENT_TYPES: Final[Mapping[str, type]] = {
     name: (getattr(hint.__origin__, "__args__", None) or (hint.__origin__,))[0]
     for name, hint in _HINTS.items()
 }
-"""The type of each field, besides None."""
+"""The type of each field, without None."""

@@ -1,9 +1,9 @@
-"""Gold questions: instances whose class the lead knows, mixed among the queries to see which labellers answer right.
+"""Gold questions: instances whose class is known, mixed among the queries to measure how often labellers are right.
 
-A mark is an ADJUDICATION of the log that is flagged as gold: its label is what the instance has, until the mark is
-taken back. Asked about it, a labeller answers a query like any other. The rules of answers run on what that labeller
-may know of the instance (`as_known_to`), so that nothing tells the question from others; the events that they return
-are flagged, and no tree learns from them.
+An ADJUDICATION with the flag `gold` marks an instance as a gold question; its label counts until the mark is taken
+back. A labeller answers a gold question like any other query. The rules of answers see only what that labeller may know
+of the instance (`as_known_to`), so that nothing gives the question away. The events that they return are flagged as
+gold too, and no tree learns from them.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ UNMARKED = "it is no longer a gold question"
 
 
 def gold_mark(history: Sequence[Event]) -> Event | None:
-    """Return the mark that makes an instance a gold question; None: it is none."""
+    """Return the mark that makes an instance a gold question, or None if it is not one."""
     marks = [event for event in history if event.gold and event.kind is EventKind.ADJUDICATION]
     return marks[-1] if marks and marks[-1].label is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An instance (its id) is made a gold question, or (no label) is none any more.
+    """A request to make an instance a gold question; without a label, to make it an ordinary instance again.
 
     Attributes
     ----------
     instance : str
+        Id of the instance.
     label : bytes or None
-        The right answer, by `belief.codec`.
+        The right answer, encoded by `belief.codec`.
     comment : str
-        Kept with it.
+        Stored with the mark.
     """
 
     instance: str
@@ -53,23 +54,23 @@ class Mark:
 
 
 def mark_events(given: Mark, author: str, of: LabelledInstance) -> Sequence[Event]:
-    """Return what follows from a mark.
+    """Return the events that a mark adds to the log.
 
     Parameters
     ----------
     given : the mark.
-    author : who marks.
-    of : what is known of the instance.
+    author : who marks the instance.
+    of : the instance and its model.
 
     Returns
     -------
     sequence of Event
-        For the log: the mark, and what holds then; none if the instance is marked so.
+        The mark, and the CORRECTION with the label that counts; no events if the instance has this mark already.
 
     Raises
     ------
     Refused
-        If the label says nothing, or the instance is not a gold question and the mark is to be taken back.
+        If the label is vacuous, or there is no mark to take back.
     """
     last, label = gold_mark(of.said), given.label
     if label is None and last is None:
@@ -86,19 +87,20 @@ def mark_events(given: Mark, author: str, of: LabelledInstance) -> Sequence[Even
 def as_known_to(
     labeller: str, history: Sequence[Event], size: int, rule: Combination, number: int = 0
 ) -> list[Event]:
-    """Return the history of an instance as a labeller may know it who must not know of gold questions.
+    """Return the history of an instance as a labeller may see it, without any sign that it is a gold question.
 
-    Of one that is none, and never was, it is the history. A gold question is a row whose class is not known, without
-    the mark. Whoever is or was asked about it finds there the answers to that question, as if they counted, and own
-    statements; whoever was not asked, what others said but for answers to it.
+    The history of an instance that never was a gold question is returned unchanged. Otherwise the marks are left out,
+    and a pushed label that gives the class away becomes vacuous. A labeller who is or was asked the gold question sees
+    the answers to it as if they counted, and their own other labels. Anybody else sees all labels except the answers
+    to it.
 
     Parameters
     ----------
     labeller : "" for nobody.
     history : all events of the instance, oldest first.
     size : number of classes.
-    rule : combines what labellers stated of it.
-    number : of the query by which the labeller is asked; 0: none.
+    rule : combines labels that were stated.
+    number : number of the query that the labeller is asked now; 0 for none.
     """
     if not any(event.gold for event in history):
         return list(history)
@@ -122,10 +124,10 @@ def as_known_to(
 
 
 def most_alike(values: NDArray[np.float64], others: Sequence[NDArray[np.float64]]) -> int:
-    """Return which of other rows is most like a row, by its values, float64 (K,), and theirs, each (K,).
+    """Return the index of the row of `others` that is most similar to `values`; all are float64 (K,).
 
-    Each attribute counts as much: whether two values differ, and by how much of the range of all. Missing values are
-    like each other.
+    Every attribute has the same weight: it adds 1 if two values differ, and their difference as a share of the range of
+    all values. Missing values equal each other.
     """
     rows = np.stack([values, *others])
     halves = np.where(np.isnan(rows), 0.0, rows) / 2  # a difference of halves is always a number
@@ -136,18 +138,19 @@ def most_alike(values: NDArray[np.float64], others: Sequence[NDArray[np.float64]
 
 
 def flagged(effects: Effects) -> Effects:
-    """Return the effects of a call about a gold question: its events count for the reliability of labellers only."""
+    """Return the effects of a call about a gold question, with all events flagged as gold."""
     return replace(effects, events=[replace(event, gold=True) for event in effects.events])
 
 
 @dataclass(frozen=True, slots=True)
 class GoldScore:
-    """The share of gold questions that were answered right.
+    """The gold questions that a labeller answered.
 
     Attributes
     ----------
     answered, right : int
-        Answers that stand and name a class, and those whose most plausible classes are all among those of the mark.
+        Answers that name a class and were not taken back, and those of them that are right: their most plausible
+        classes are all among those of the mark.
     """
 
     answered: int = 0
@@ -155,13 +158,16 @@ class GoldScore:
 
 
 def gold_answers(history: Sequence[Event]) -> Mapping[str, LabelEvent]:
-    """Return the labellers' own answers to the gold question of an instance, without those that were taken back."""
+    """Return each labeller's own answer to a gold question, by name, without those that were taken back."""
     standing = (each for each in label_events(history) if each.state is LabelState.GOLD)
     return {each.event.author: each for each in standing if not overrules(each)}
 
 
 def score_of(history: Sequence[Event], size: int) -> Mapping[str, bool]:
-    """Return whether each labeller who named a class in answer to a gold question was right; nobody if it is none."""
+    """Return whether each labeller's answer to a gold question is right, by name.
+
+    Labellers who named no class are left out. The result is empty if the instance is not a gold question.
+    """
     holds = gold_mark(history)
     if holds is None:
         return {}
@@ -175,7 +181,7 @@ def gold_scores(histories: Collection[Sequence[Event]], size: int) -> dict[str, 
 
     Parameters
     ----------
-    histories : all events of each instance that is a gold question, oldest first.
+    histories : all events of each gold question's instance, oldest first.
     size : number of classes.
     """
     found: dict[str, GoldScore] = {}

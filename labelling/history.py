@@ -1,4 +1,4 @@
-"""The knowledge of an instance by its events: of all together, and the current label of each labeller.
+"""The meaning of an instance's events: the combined evidence, and the current label of each labeller.
 
 The log keeps every label. The newest label of each labeller counts, whether it answers a query or is a statement.
 """
@@ -25,7 +25,7 @@ from quercus.labelling.row_values import Range, unpack_row
 
 
 def stored_label(data: bytes, size: int) -> Label:
-    """Return a label of the log; `UnreadableLabel` when the bytes are none of a label."""
+    """Return a label of the log, decoded; raise `UnreadableLabel` if that fails."""
     try:
         return decode(data, size)
     except (InvalidInput, TypeError, struct.error) as error:
@@ -38,16 +38,16 @@ def stored_values(event: Event) -> NDArray[np.float64]:
 
 
 def stored_cells(event: Event) -> tuple[NDArray[np.float64], dict[int, tuple[Range, ...]]]:
-    """Return the values of an INSTANCE event, and the ranges of those that are uncertain, by attribute."""
+    """Return the values of an INSTANCE event, float64 (K,), and the ranges of uncertain ones, by attribute."""
     return unpack_row(event.values or b"")
 
 
 KINDS_WITHOUT_EVIDENCE = UNASKED | {EventKind.OPINION}
-"""Kinds of events with the label of one labeller, which counts through the event of the combination that follows."""
+"""Kinds of events whose label counts only through the combined label of the event that follows."""
 
 
 def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
-    """Return the label that an event reports; None if it counts only through the combination of all labels, or not.
+    """Return the label that an event reports; None if it counts not at all, or only through a combined label.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
 
 
 def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
-    """Combine everything said about an instance, oldest first, into a contour, float64 (size,).
+    """Combine all labels of an instance into a contour, float64 (size,).
 
     Parameters
     ----------
-    history : the instance's events; the first is its own INSTANCE event.
+    history : the instance's events, oldest first; the first is its INSTANCE event.
     size : number of classes.
     """
     label = history[0].label
@@ -81,7 +81,7 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
 
 
 class LabelKind(IntEnum):
-    """The action of a labeller. The numbers are the wire's."""
+    """The action of a labeller. The numbers are those of the wire."""
 
     ANSWERED = 1
     REFUSED = 2
@@ -91,11 +91,11 @@ class LabelKind(IntEnum):
     RETRACTED = 6
     ADJUDICATED = 7
     MARKED = 8
-    """As a gold question, by the label that holds."""
+    """Marked as a gold question: the label is the right answer."""
 
 
 class LabelState(IntEnum):
-    """The current state of a label. The numbers are the wire's."""
+    """The current state of a label. The numbers are those of the wire."""
 
     COUNTS = 1
     PENDING = 2
@@ -103,7 +103,7 @@ class LabelState(IntEnum):
     UNDONE = 4
     EMPTY = 5
     GOLD = 6
-    """It answers a gold question: no evidence, but it tells how reliable its labeller is."""
+    """An answer to a gold question: not evidence of the class, but of its labeller's reliability."""
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +115,7 @@ class LabelEvent:
     event : event of the log.
     kind : action of the labeller.
     former : earlier label that this one replaced or took back.
-    later : label that replaced this one or took it back.
+    later : later label that replaced this one or took it back.
     state : current state of the label.
     """
 
@@ -127,11 +127,11 @@ class LabelEvent:
 
 
 def label_events(history: Sequence[Event]) -> list[LabelEvent]:
-    """Return the labels that labellers gave to an instance, one by one, oldest first.
+    """Return all labels that labellers gave to an instance, oldest first, without combined labels.
 
     Parameters
     ----------
-    history : all events of the instance, oldest first. The combination of several answers is not a separate label.
+    history : all events of the instance, oldest first.
     """
     asked = {event.query: list[Event]() for event in history if event.gold and event.query}
     if not asked:
@@ -140,7 +140,7 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
     for event in history:
         (asked[event.query] if event.gold and event.query else rest).append(event)
     said = _HistoryReader(rest).read()
-    for events in asked.values():  # each question by itself, as if the row were no gold question
+    for events in asked.values():  # each gold query on its own, read like an ordinary one
         for each in _HistoryReader(events).read():
             if each.state in (LabelState.COUNTS, LabelState.PENDING):
                 each.state = LabelState.GOLD
@@ -149,10 +149,10 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
 
 
 def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
-    """Return the newest label of each labeller who has not taken it back, also where somebody else overruled it.
+    """Return the newest label of each labeller, unless taken back by them; labels that were overruled are included.
 
-    What overrules others (an adjudication, the mark of a gold question, a correction of another's answer) is none of
-    them.
+    Decisions that overrule others (an adjudication, the mark of a gold question, a correction of another labeller's
+    answer) are not labels of their author.
     """
     newest: dict[str, LabelEvent] = {}
     for each in label_events(history):
@@ -167,7 +167,7 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
 
 
 def overrules(words: LabelEvent) -> bool:
-    """Return whether somebody spoke of what others said: an adjudication, a mark, a correction of another's answer."""
+    """Return whether a label overrules others: an adjudication, a mark, or a correction of another's answer."""
     of_another = words.former is not None and words.former.event.author != words.event.author
     return words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED) or (
         words.kind is LabelKind.CORRECTED and of_another
@@ -175,7 +175,7 @@ def overrules(words: LabelEvent) -> bool:
 
 
 def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:
-    """Return the newest label of each labeller that is not replaced, also of queries that want more answers."""
+    """Return the newest label of each labeller that nothing has replaced, even if its query wants more answers."""
     newest: dict[str, LabelEvent] = {}
     for each in label_events(history):
         if each.state in (LabelState.COUNTS, LabelState.PENDING):
@@ -185,7 +185,7 @@ def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:
 
 
 class LabellerLabel(NamedTuple):
-    """The label of a labeller for an instance; `assumed`: the reliability was not sent with it."""
+    """The label of a labeller for an instance; `assumed` is true if no reliability was sent with it."""
 
     label: Label
     reliability: float
@@ -198,7 +198,7 @@ def decode_labeller_label(event: Event, label: bytes, size: int) -> LabellerLabe
 
 
 def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, LabellerLabel]:
-    """Return the labels of an instance that count, by the name of the labeller."""
+    """Return the labels of an instance that count, by name of the labeller."""
     newest: dict[str, Event] = {}
     for each in label_events(history):
         if each.state is LabelState.COUNTS:
@@ -213,7 +213,7 @@ def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Labelle
 
 @dataclass(slots=True)
 class _QueryAnswers:
-    """The answers to one query: each labeller's current one, the partial ones, and whether they are combined."""
+    """The answers to one query: those that count, the partial ones, and whether it wants several."""
 
     counts: dict[str, LabelEvent] = field(default_factory=dict)
     opinions: dict[str, LabelEvent] = field(default_factory=dict)
@@ -221,8 +221,6 @@ class _QueryAnswers:
 
 
 class _HistoryReader:
-    """Reads a history, event by event."""
-
     def __init__(self, history: Sequence[Event]) -> None:
         self.said: list[LabelEvent] = []
         self._queries: dict[int, _QueryAnswers] = {}
@@ -235,7 +233,7 @@ class _HistoryReader:
             before = event
 
     def read(self) -> list[LabelEvent]:
-        """Return the labels; that of a mark, or what was adjudicated, overrules all others, also later ones."""
+        """Return the labels. A mark or else an adjudication overrules all others, earlier and later."""
         holds = self._marked or self._adjudicated
         for each in self.said:
             if holds not in (None, each) and each.state in (LabelState.COUNTS, LabelState.PENDING):
@@ -279,7 +277,7 @@ class _HistoryReader:
         own = (before is not None and before.kind is EventKind.OPINION) and (
             (before.query, before.author, before.sequence) == (event.query, event.author, event.sequence - 1)
         )
-        if own:  # the words are the opinion's; this is what all answers come to
+        if own:  # the label itself is in the OPINION before; this is the new combination
             self._count_together(query)
             return
         formers, query.counts = query.counts, {}
@@ -314,7 +312,7 @@ class _HistoryReader:
             self._adjudicated = found
 
     def _count_together(self, query: _QueryAnswers) -> None:
-        """The answers of several labellers count from now on, and what overruled them does not."""
+        """Let the opinions count from now on, and what overruled them no longer."""
         for author, former in query.counts.items():
             if former is not query.opinions.get(author) and former.state is LabelState.COUNTS:
                 former.later, former.state = self.said[-1], LabelState.REPLACED

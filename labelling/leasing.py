@@ -1,7 +1,7 @@
-"""Leases: how many queries a labeller may have now, and why none. Answered and leased never exceed any budget.
+"""Leases: how many queries a labeller may have now, or why none. Answers and leases together never exceed a budget.
 
-Each budget is looked at in the transaction that leases (or takes a late answer), which holds the model: so no two
-calls can both use the rest. All times are of the lease clock.
+Budgets are checked in the transaction that leases or takes a late answer, which locks the model: so two calls cannot
+both use the last of a budget. All times are in seconds of the lease clock.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from quercus.labelling.history import known_contour, stored_values
 from quercus.labelling.policy import Policy
 
 HOUR_S = 3600.0
-LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
+LONGEST_HOLD_S = 14_400.0  # a lease ends at most this long after it was given, however often it is extended
 
 
 class Idle(IntEnum):
-    """The reason why nothing was leased. The numbers are the wire's; 0 = something was leased."""
+    """The reason why nothing was leased; 0 if something was. The numbers are those of the wire."""
 
     NOT_IDLE = 0
     NOTHING_TO_ASK = 1
@@ -27,7 +27,7 @@ class Idle(IntEnum):
     BUDGET_SPENT = 3
     GROWING = 4
     NOT_FOR_YOU = 5
-    """The open queries were skipped or answered by this labeller, are postponed, or do not pass the filter."""
+    """This labeller skipped or answered the open queries, or they are postponed, or do not pass the filter."""
     SHARE_SPENT = 6
     """This labeller has given all answers that the policy allows one labeller."""
     HOUR_SPENT = 7
@@ -35,7 +35,7 @@ class Idle(IntEnum):
     HANDS_FULL = 8
     """This labeller holds as many queries as the policy allows one labeller."""
     NOT_ASSIGNED = 9
-    """The policy names those who may label, and this labeller is not among them."""
+    """The policy names those who may label, and this labeller is not one of them."""
 
 
 SPENT = {
@@ -51,13 +51,13 @@ class Usage:
     Attributes
     ----------
     budget, answered, leased : int
-        Most answers of the model, and those that were given or are leased now.
+        Most answers of the model, the answers given so far, and the queries leased now.
     held : int
         Queries that the labeller holds.
     given : int
-        Answers of the labeller so far, taken back or not; matters where the policy has `per_labeller`.
+        Answers of the labeller so far, with those taken back; used if the policy has `per_labeller`.
     recent : sequence of float
-        Times of the answers of the last hour, oldest first; matters where the policy has `per_hour`.
+        Times of the answers of the last hour, oldest first; used if the policy has `per_hour`.
     """
 
     budget: int
@@ -70,18 +70,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """The remaining budget.
+    """The rest of a model's budgets.
 
     Attributes
     ----------
     total : int
-        Of the model's budget.
+        Rest of the model's own budget.
     mine : int
-        Of all budgets, for this labeller: what may be leased to it now.
+        Number of queries that may be leased to this labeller now, by all budgets.
     idle : Idle
         Why `mine` is 0 or less, else NOT_IDLE.
     again_s : float or None
-        When the hour's budget frees the next answer, in seconds.
+        Seconds until the hourly budget allows the next answer; None unless it is the reason.
     """
 
     total: int
@@ -91,7 +91,7 @@ class RemainingBudget:
 
 
 def remaining_budget(usage: Usage, policy: Policy, now: float) -> RemainingBudget:
-    """Return the remaining budgets of a model for one labeller."""
+    """Return the rest of a model's budgets for one labeller; `now` is in seconds of the lease clock."""
     total = usage.budget - usage.answered - usage.leased
     spent = usage.answered >= usage.budget
     bounds = [(total, Idle.BUDGET_SPENT if spent else Idle.ALL_LEASED)]
@@ -108,7 +108,7 @@ def remaining_budget(usage: Usage, policy: Policy, now: float) -> RemainingBudge
 
 
 def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired: str) -> str | None:
-    """Return why no budget is left for an answer after its lease expired (`expired`); None if there is some."""
+    """Return why no budget is left for a late answer, None if there is some; `expired` says when the lease ended."""
     room = remaining_budget(usage, policy, now)
     if room.total <= 0:
         return (
@@ -120,12 +120,13 @@ def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The events that the tree of a model knows.
+    """The progress of a model's tree along its log.
 
     Attributes
     ----------
     grown, asked, committed : int
-        Event up to which the newest tree was grown, that up to which its queries were chosen, and the newest event.
+        Last event that the newest tree contains, last event considered when its queries were chosen, and newest event
+        of the log.
     """
 
     grown: int
@@ -134,14 +135,14 @@ class Growth:
 
 
 def why_no_lease(room: RemainingBudget, growth: Growth, min_sequence: int, last_settled: int) -> Idle:
-    """Return why a labeller gets nothing, whatever there is to ask; NOT_IDLE if it may get something.
+    """Return why a labeller gets nothing, whatever queries there are; NOT_IDLE if the labeller may get some.
 
     Parameters
     ----------
     room : remaining budgets.
-    growth : what the tree knows.
+    growth : how far the tree has followed the log.
     min_sequence : event that the tree must contain.
-    last_settled : event of the last query that the labeller settled, which its queries must come after.
+    last_settled : event of the last query that the labeller settled; the queries must have been chosen after it.
     """
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return room.idle
@@ -156,7 +157,7 @@ def why_none_is_free(open_queries: int, leased: int, growth: Growth) -> Idle:
         return Idle.NOT_FOR_YOU
     if leased:
         return Idle.ALL_LEASED
-    # events that are not in the tree yet may lead to queries
+    # events that the tree does not contain yet may lead to queries
     return Idle.GROWING if growth.grown < growth.committed else Idle.NOTHING_TO_ASK
 
 
@@ -167,16 +168,17 @@ class InstanceFilter:
     Attributes
     ----------
     values : tuple of (int, int) or None
-        Attributes, and the value that each must have; None: one that the model does not have, so nothing passes.
+        Attributes, each with the value that it must have; None for an attribute or value that the model does not have,
+        so that no instance passes.
     classes : tuple of bool
-        Of each class, whether the labeller can tell it: no other may be possible.
+        Whether the labeller can recognise each class. Instances pass only if no other class is possible.
     """
 
     values: tuple[tuple[int, int] | None, ...]
     classes: tuple[bool, ...]
 
     def accepts(self, history: Sequence[Event]) -> bool:
-        """Return whether an instance passes, by all events about it, oldest first."""
+        """Return whether an instance passes; `history` has all its events, oldest first."""
         values = stored_values(history[0])
         if not all(each is not None and values[each[0]] == each[1] for each in self.values):
             return False

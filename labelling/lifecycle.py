@@ -1,6 +1,6 @@
-"""The life of a query: which step may follow which.
+"""The life cycle of a query: its states, and the events that change them.
 
-    apply_event(life, event, now) -> the next life, or `Refused` in words
+    apply_event(lifecycle, event, now) -> the next life cycle, or `Refused`
 
 Every change of a query's state goes through `apply_event`. Each row is an event, each column the state before it, and
 each cell the state after it; `-` means refused. An expired lease counts as open or withdrawn (`after_expiry`).
@@ -21,15 +21,15 @@ each cell the state after it; `-` means refused. An expired lease counts as open
 
     .. [1] unless it is postponed
     .. [2] by the lease that holds it
-    .. [3] or withdrawn, where growth does not want it any more and no answer is left
-    .. [4] answered or refused by a lease that is not given up or used; or open, if more answers are wanted
-    .. [5] if it has some of several answers (then it is not withdrawn by NoLongerWanted either); an answered one from
-       which the last is taken back is withdrawn
+    .. [3] or withdrawn, if the newest agenda does not name it and no answer is left
+    .. [4] answered or refused, by a lease that is not given up or used; or open, if more answers are wanted
+    .. [5] if it has some of several answers (then NoLongerWanted does not withdraw it either); an answered query whose
+       last answer is taken back is withdrawn
 
-A late answer is a Reply by a former holder whose lease expired. Two rules decide whether it counts. The state decides
-here: the query must be open, and the lease not given up, ended by an operator, or used. The budgets decide in the
-transaction that takes the answer: `quercus.labelling.leasing.why_late_answer_is_beyond`, which
-`quercus.storage.queries.answers.answer` calls.
+A late answer is a Reply by a former holder whose lease expired. Two rules decide whether it counts. The first is here:
+the query must be open, and the lease not given up, ended by an operator, or used. The second concerns the budgets
+(`quercus.labelling.leasing.why_late_answer_is_beyond`), in the transaction that takes the answer
+(`quercus.storage.queries.answers.answer`).
 """
 
 from dataclasses import dataclass, replace
@@ -40,9 +40,9 @@ from quercus.labelling.errors import Refused
 
 
 class QueryState(IntEnum):
-    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's.
+    """The state of a query: open → leased → answered | refused | withdrawn. The numbers are those of the wire.
 
-    Live queries have numbers up to `LEASED`: comparisons here and two partial indexes of the schema rely on it.
+    Unfinished queries have numbers up to `LEASED`: comparisons and two partial indexes of the schema rely on it.
     """
 
     OPEN = 1
@@ -53,7 +53,7 @@ class QueryState(IntEnum):
 
 
 class Step(IntEnum):
-    """The step of a query, a row of its history. The numbers are the wire's."""
+    """A step in the history of a query. The numbers are those of the wire."""
 
     OPENED = 1
     LEASED = 2
@@ -69,7 +69,7 @@ class Step(IntEnum):
     EVICTED = 12
     """An operator ended the lease, or the access token that took it became invalid."""
     SETTLED = 13
-    """The budget is spent: the query is settled with those of several answers that it has."""
+    """The budget is spent, so the query was settled with the answers that it had."""
 
 
 OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN
@@ -85,16 +85,15 @@ class QueryLifecycle:
     ----------
     state : QueryState
     token : str
-        Token of the lease that holds or settled it, else empty.
+        Token of the lease that holds or settled the query, else empty.
     ends : float
-        End of the lease while LEASED, on the lease clock.
+        End of the lease while LEASED, in seconds of the lease clock.
     not_before : float
-        Time before which no labeller gets it, because it was postponed.
+        Time before which no labeller gets the query, because it was postponed.
     wanted : bool
-        Whether the newest agenda names it.
+        Whether the newest agenda names the query.
     answers : int
-        How many it has and still counts with, one by one where several are wanted; an open one with some is not
-        withdrawn, whatever the agenda says.
+        Number of answers that count. An open query that has some is not withdrawn, whatever the agenda says.
     """
 
     state: QueryState = OPEN
@@ -107,7 +106,7 @@ class QueryLifecycle:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A lease that was given once: its token, when it ends or ended, whether its holder gave it up or has answered."""
+    """A present or past lease: its token, its end, and whether its holder gave it up or used it to answer."""
 
     token: str
     ends: float
@@ -125,7 +124,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """The holder's heartbeat: the lease ends no sooner than `ends`, and never sooner than it would have."""
+    """The holder extends the lease until `ends`; an earlier time does not shorten it."""
 
     lease: LeaseRecord
     ends: float
@@ -133,7 +132,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class ReturnLease:
-    """The holder gives it up: released or skipped; postponed when `not_before` is given."""
+    """The holder gives the lease up (releases or skips the query), or postpones the query until `not_before`."""
 
     lease: LeaseRecord
     not_before: float = NEVER
@@ -141,7 +140,7 @@ class ReturnLease:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer or a refusal by a present or past holder; `into` is the next state, OPEN if more answers are wanted."""
+    """A present or past holder answers or refuses; `into` is the next state, OPEN if more answers are wanted."""
 
     lease: LeaseRecord
     into: QueryState
@@ -154,26 +153,26 @@ class NoLongerWanted:
 
 @dataclass(frozen=True, slots=True)
 class NoMoreAnswers:
-    """The budget is spent, so the answers that the query has are all that it gets."""
+    """The budget is spent, so the query gets no more answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correct:
-    """Another answer comes into the place of one that was given; `again`: of one that was taken back."""
+    """A new answer replaces an earlier one; `again` is true if that had been taken back."""
 
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class UndoReply:
-    """One of its answers is taken back, or all answers and refusals (`every`)."""
+    """One answer is taken back, or (`every`) all answers and refusals."""
 
     every: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """The lease is ended by another than its holder."""
+    """Somebody other than the holder ends the lease."""
 
 
 QueryEvent: TypeAlias = (
@@ -182,23 +181,28 @@ QueryEvent: TypeAlias = (
 
 
 def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
-    """Return the life cycle at `now`: a lease past its end is over, whether or not its expiry was recorded."""
+    """Return the life cycle at `now`: a lease past its end is over, even if its expiry is not recorded yet."""
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
 def apply_event(
     lifecycle: QueryLifecycle, event: QueryEvent, now: float, expired: str = "it is not yours any more"
 ) -> QueryLifecycle:
-    """The life after `event`; `Refused` if it may not be.
+    """Return the life cycle after an event.
 
     Parameters
     ----------
     lifecycle, event
-        The life before, and what happens.
+        The life cycle before, and the event.
     now
-        Of the lease clock, in seconds.
+        Time of the lease clock, in seconds.
     expired
-        Until when the lease lasted, in words that a labeller understands.
+        The end of the lease, in words for the labeller; messages of `Refused` contain it.
+
+    Raises
+    ------
+    Refused
+        If the event may not happen in this state.
     """
     lifecycle = after_expiry(lifecycle, now)
     match event:
@@ -208,9 +212,8 @@ def apply_event(
             return QueryLifecycle(LEASED, token, ends, wanted=lifecycle.wanted, answers=lifecycle.answers)
         case NoLongerWanted():
             if lifecycle.state is LEASED:
-                return replace(
-                    lifecycle, wanted=False
-                )  # its holder may continue; when it is returned, it is withdrawn
+                # the holder may still answer; the query is withdrawn when the lease ends
+                return replace(lifecycle, wanted=False)
             if lifecycle.state is not OPEN:
                 return lifecycle
             return replace(lifecycle, wanted=False) if lifecycle.answers else QueryLifecycle(WITHDRAWN)
@@ -267,9 +270,8 @@ def _by_holder(
                 )
             return replace(lifecycle, ends=max(lifecycle.ends, ends))
         case ReturnLease(_, not_before):
-            return (
-                _after_return(lifecycle, not_before) if mine else lifecycle
-            )  # what ended already needs no giving back
+            # a lease that has ended changes nothing
+            return _after_return(lifecycle, not_before) if mine else lifecycle
         case Reply(lease, into):
             if into is OPEN:
                 return QueryLifecycle(OPEN, wanted=lifecycle.wanted, answers=lifecycle.answers + 1)
@@ -302,7 +304,7 @@ def _after_return(lifecycle: QueryLifecycle, not_before: float = NEVER) -> Query
 
 @dataclass(frozen=True, slots=True)
 class GrantedLease:
-    """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
+    """A lease, with its holder, the time it was given, and the number of the event that it led to (0: none)."""
 
     lease: LeaseRecord
     labeller: str
@@ -312,7 +314,7 @@ class GrantedLease:
 
 @dataclass(frozen=True, slots=True)
 class HistoryNote:
-    """A step to be written down in the history of a query."""
+    """A step to add to the history of a query."""
 
     number: int
     instance: int
@@ -327,18 +329,18 @@ class HistoryNote:
 
 @dataclass(frozen=True, slots=True)
 class HeldQuery:
-    """A query before a call, and the lease that the call shows.
+    """A query before a call, and the lease that the call presents.
 
     Attributes
     ----------
     number, instance, asked
-        Of the query.
+        The query's number, instance, and stored reason.
     life : QueryLifecycle
-        Before the call.
+        Its life cycle before the call.
     given : GrantedLease
-        The lease; its end is the actual or future one.
+        The lease.
     expired : str
-        The end of the lease in words.
+        The end of the lease, in words for the labeller.
     is_gold : bool
         Whether it is a gold question.
     """
@@ -352,17 +354,29 @@ class HeldQuery:
     is_gold: bool = False
 
     def after(self, event: QueryEvent, now: float) -> QueryLifecycle:
-        """The life after a step; `Refused` if it may not be."""
+        """Return the life cycle after an event, see `apply_event`."""
         return apply_event(self.life, event, now, self.expired)
 
 
 def give_back(
     held: HeldQuery, how: Step, not_before: float, why: str, now: float
 ) -> tuple[QueryLifecycle, HistoryNote | None]:
-    """Return a query: RELEASED to all, SKIPPED to all others, or POSTPONED until `not_before` (else `NEVER`).
+    """Give a leased query back: RELEASED to everybody, SKIPPED to everybody else, or POSTPONED until `not_before`.
 
-    If the lease has ended already, there is nothing to return, but the query may still be skipped. Returned are its
-    life, and the step for its history; None: nothing happens.
+    A lease that has ended leaves nothing to give back, but the query can still be skipped.
+
+    Parameters
+    ----------
+    held : the query and the lease.
+    how : RELEASED, SKIPPED or POSTPONED.
+    not_before : in seconds of the lease clock; `NEVER` unless POSTPONED.
+    why : reason for the history.
+    now : time of the lease clock, in seconds.
+
+    Returns
+    -------
+    tuple
+        The next life cycle, and the step for the history; None in its place if nothing changes.
     """
     lease = held.given.lease
     life = held.after(ReturnLease(lease, not_before), now)

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 
 class Corrections(IntEnum):
-    """The labellers who may correct or take back an answer. The numbers are the wire's."""
+    """The labellers who may correct or take back an answer. The numbers are those of the wire."""
 
     OWN = 1
     ANYONE = 2
@@ -13,21 +13,21 @@ class Corrections(IntEnum):
 
 
 class Reliability(IntEnum):
-    """The source of the reliability of an answer that was sent without one. The numbers are the wire's."""
+    """The reliability of an answer that was sent without one. The numbers are those of the wire."""
 
     DECLARED = 1
-    """It is 1."""
+    """The reliability is 1."""
     ESTIMATED = 2
-    """It is estimated from the agreement of the labellers."""
+    """The reliability is estimated from the agreement of the labellers."""
 
 
 class Combination(IntEnum):
-    """The rule that combines the answers of several labellers. The numbers are the wire's."""
+    """The rule that combines the answers of several labellers. The numbers are those of the wire."""
 
     DEMPSTER = 1
-    """Dempster's rule: each labeller has looked alone."""
+    """Dempster's rule: labellers answered independently."""
     CAUTIOUS = 2
-    """The cautious rule: labellers may have conferred, so what several say counts once."""
+    """The cautious rule: labellers may have conferred, so evidence that they share counts once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,22 @@ class Policy:
     Attributes
     ----------
     answers_per_query : int
-        Number of different labellers who answer before their answers are combined; 1 to 20.
+        Number of different labellers who answer a query; their answers are then combined; 1 to 20.
     max_conflict : float
-        Answers in more conflict than this ask for one more; in [0, 1].
+        Greatest conflict of the combined answers; beyond it, one more labeller is asked; in [0, 1].
     reliability : Reliability
     per_labeller, per_hour : int or None
-        Most answers of one labeller, and of all within an hour; None: no bound but the budget.
+        Most answers of one labeller, and of all labellers within an hour; None leaves only the model's budget.
     max_held : int
         Most queries that one labeller holds at once; 1 to 100.
     corrections : Corrections
     tags : tuple of str
-        Tags by which labellers who answer for any model may choose.
+        Tags by which labellers who answer for any model can select models.
     labellers : tuple of str
-        Those who may label; none named: everybody.
+        Labellers who may label; empty for everybody.
     combination : Combination
     gold_share : float
-        Share of the leased queries that are gold questions, while there are any for the labeller; in [0, 1].
+        Share of gold questions among leased queries, as long as there are any for the labeller; in [0, 1].
     """
 
     answers_per_query: int = 1
@@ -68,7 +68,7 @@ class Policy:
     gold_share: float = 0.0
 
     def may_label(self, labeller: str) -> bool:
-        """Return whether a labeller is asked, and may state labels.
+        """Return whether a labeller may be asked, and may state labels.
 
         Examples
         --------

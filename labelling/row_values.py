@@ -1,9 +1,9 @@
-"""The stored form of a row's values: numbers, and after them the ranges of those that are uncertain.
+"""The stored form of a row: its values, followed by the ranges of uncertain values.
 
-Values are little-endian float64: numbers, indices of names, NaN where a value is missing or uncertain. All NaN have the
-same bytes, and -0.0 has those of 0.0, so equal rows have equal bytes. A row that has uncertain values begins with a
-tag, a NaN that no value is, with the number of its attributes. Behind the values comes each uncertain one: its
-attribute and the number of its ranges, uint32 each, and the ends of these.
+Values are little-endian float64: numbers, indices of names, or NaN where a value is missing or uncertain. All NaN have
+the same bytes, and -0.0 is stored as 0.0, so equal rows have equal bytes. A row with uncertain values begins with a
+tag, 8 bytes that no value can have, which contain the number of attributes. After the values, each uncertain one
+follows: its attribute and the number of its ranges (uint32 each), then both ends of every range (float64).
 """
 
 import struct
@@ -28,7 +28,7 @@ _CELL: Final = struct.Struct("<II")
 
 
 def pack_rows(values: Floats, parts: Parts) -> list[bytes]:
-    """Return the stored form of rows (n, K); `parts` are the ranges of uncertain values.
+    """Return the stored form of rows (n, K); `parts` has the ranges of uncertain values.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def pack_rows(values: Floats, parts: Parts) -> list[bytes]:
     ([48, 16], (array([[ 1., nan],
            [ 0.,  2.]]), {(0, 1): ((2.0, 9.0),)}))
     """
-    array = np.ascontiguousarray(values + 0.0, dtype="<f8")  # makes 0.0 of -0.0
+    array = np.ascontiguousarray(values + 0.0, dtype="<f8")  # + 0.0 turns -0.0 into 0.0
     missing = np.isnan(array)
     if missing.any():
         array = np.where(missing, np.nan, array).astype("<f8", copy=False)
@@ -59,7 +59,7 @@ def attribute_count(row: bytes) -> int:
     Raises
     ------
     InvalidInput
-        When the bytes are none of a row.
+        If the bytes are not a stored row.
     """
     if len(row) % WIDTH or not row:
         raise InvalidInput("values", f"have {len(row)} bytes, must be 8 each")
@@ -75,7 +75,7 @@ def attribute_count(row: bytes) -> int:
 
 
 def widened_row(row: bytes, count: int) -> bytes:
-    """Return a stored row with `count` attributes, of which those that it has not are missing.
+    """Return a stored row, extended to `count` attributes; the new values are missing.
 
     Examples
     --------
@@ -92,12 +92,14 @@ def widened_row(row: bytes, count: int) -> bytes:
 
 
 def unpack_rows(rows: Sequence[bytes]) -> tuple[Floats, dict[tuple[int, int], tuple[Range, ...]]]:
-    """Return the values (n, K) of stored rows, and the ranges of the uncertain ones, where `values` has NaN.
+    """Return the values (n, K) of stored rows, and the ranges of uncertain values, by row and attribute.
+
+    Uncertain values are NaN in the first array.
 
     Raises
     ------
     InvalidInput
-        When the bytes are none of rows with the same attributes.
+        If the bytes are not stored rows with the same number of attributes.
     """
     if len(set(map(len, rows))) == 1 and len(rows[0]) % WIDTH == 0:
         table = np.frombuffer(b"".join(rows), dtype="<f8").reshape(len(rows), -1)
@@ -126,6 +128,6 @@ def unpack_rows(rows: Sequence[bytes]) -> tuple[Floats, dict[tuple[int, int], tu
 
 
 def unpack_row(row: bytes) -> tuple[Floats, dict[int, tuple[Range, ...]]]:
-    """Return the values (K,) of a stored row, and the ranges of the uncertain ones by attribute."""
+    """Return the values (K,) of a stored row, and the ranges of uncertain values, by attribute."""
     values, parts = unpack_rows([row])
     return values[0], {k: ranges for (_, k), ranges in parts.items()}

@@ -1,8 +1,8 @@
-"""The shapes of a model's log: how many attributes and classes its rows and labels have, from which event on.
+"""The shapes of a model's log: the numbers of attributes and classes of its rows and labels, by event.
 
-A model that was extended has events of several shapes. The log keeps each as it came; who reads it sees all of them in
-the present shape: an attribute that came later is missing in earlier rows, and of a class that came later an earlier
-label says what `quercus.belief.codec.widened` says.
+A model that was extended has events of several shapes. The log keeps each event as it was stored; readers see all of
+them in the present shape. Attributes that were added later are missing in earlier rows;
+`quercus.belief.codec.widened` says what earlier labels mean for classes that were added later.
 """
 
 import json
@@ -22,7 +22,7 @@ from quercus.specification.parameters import MAX_ATTRIBUTES
 
 
 class Shape(NamedTuple):
-    """The shape of the events after a sequence number: that of the event which extended the model, at first 0."""
+    """The shape of the events after number `since`, the event that extended the model (0 for the first shape)."""
 
     since: int
     attributes: int
@@ -31,19 +31,19 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes of a log, the oldest first.
+    """The shapes of a log, oldest first.
 
     Attributes
     ----------
     steps : tuple of Shape
-        Empty for a model that was never extended: all its events have one shape.
+        Empty for a model that was never extended, whose events all have the same shape.
     """
 
     steps: tuple[Shape, ...] = ()
 
     @classmethod
     def parse(cls, text: str | None) -> "Shapes":
-        """Return the shapes that `text` writes; None: there is one shape."""
+        """Return the shapes that `text` describes (see `text`); None stands for a model that was never extended."""
         return _parsed(text) if text else NEVER_EXTENDED
 
     @classmethod
@@ -53,7 +53,7 @@ class Shapes:
         Raises
         ------
         InvalidInput
-            When these cannot be the shapes of a log.
+            If these cannot be the shapes of a log.
         """
         steps: list[Shape] = []
         for row in rows:
@@ -77,7 +77,7 @@ class Shapes:
 
     @property
     def text(self) -> str | None:
-        """The shapes as text, for `parse`."""
+        """The shapes as JSON, None if the model was never extended; `parse` reads it."""
         return json.dumps(self.rows, separators=(",", ":")) if self.steps else None
 
     @property
@@ -87,21 +87,21 @@ class Shapes:
 
     @property
     def extensions(self) -> int:
-        """Number of extensions of the model."""
+        """Number of times that the model was extended."""
         return max(0, len(self.steps) - 1)
 
     @property
     def since(self) -> int:
-        """The event that extended the model last; 0 if none did."""
+        """Number of the event that last extended the model; 0 if it was never extended."""
         return self.steps[-1].since if self.steps else 0
 
     @cached_property
     def widths(self) -> frozenset[int]:
-        """Numbers of attributes that rows of this model ever had; empty if it was never extended."""
+        """All numbers of attributes that rows of this model have had; empty if it was never extended."""
         return frozenset(step.attributes for step in self.steps)
 
     def frame_of_size(self, given: int, now: int) -> int:
-        """Return the number of classes of a contour of `given` numbers: those of an earlier shape, or all `now`."""
+        """Return the number of classes of a contour with `given` numbers: `given` if a shape has as many, or `now`."""
         return given if any(step.classes == given for step in self.steps) else now
 
     @cached_property
@@ -109,26 +109,26 @@ class Shapes:
         return [step.since for step in self.steps]
 
     def after(self, sequence: int, before: tuple[int, int], now: tuple[int, int]) -> "Shapes":
-        """Return the shapes once event `sequence` has extended a model; numbers of attributes and classes."""
+        """Return the shapes after event `sequence` extends a model; `before` and `now` count attributes and classes."""
         return Shapes((*(self.steps or (Shape(0, *before),)), Shape(sequence, *now)))
 
     def shape_of(self, sequence: int) -> Shape:
-        """Return the shape of an event of a model that was extended."""
+        """Return the shape of an event; the model must have been extended."""
         return self.steps[bisect_right(self._starts, sequence) - 1]
 
     def up_to(self, sequence: int) -> "Shapes":
-        """Return the shapes of the log as far as an event."""
+        """Return the shapes of the log up to an event."""
         steps = tuple(step for step in self.steps if step.since <= sequence)
         return Shapes(steps) if len(steps) > 1 else NEVER_EXTENDED
 
     def widen_label(self, sequence: int, label: bytes) -> bytes:
-        """Return the label of an event in the present shape."""
+        """Return the label of an event, in the present shape."""
         if sequence > self.since:
             return label
         return widened(label, self.shape_of(sequence).classes, self.steps[-1].classes)
 
     def widen_values(self, values: bytes) -> bytes:
-        """Return the values of an INSTANCE event in the present shape."""
+        """Return the stored values of an INSTANCE event, in the present shape."""
         return widened_row(values, self.steps[-1].attributes)
 
 
@@ -136,7 +136,7 @@ NEVER_EXTENDED: Final = Shapes()
 
 
 def widened_event(event: Event, shapes: Shapes) -> Event:
-    """Return an event of a model that was extended in its present shape."""
+    """Return an event of a model, in the present shape of the model."""
     if event.sequence > shapes.since or (event.values is None and event.label is None):
         return event
     return replace(

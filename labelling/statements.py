@@ -1,9 +1,8 @@
-"""Statements: labels that labellers give to instances without having been asked.
+"""Statements: labels that labellers give to instances without being asked.
 
-A statement is a row of the log like any other. It spends no budget and settles no query: the query about its instance
-is withdrawn when it is open, and stays with its holder when it is leased. What all say together of the instance, asked
-or not, is in a CORRECTION without a query after the statements (`combining.joint_event`), and after every later
-answer.
+A statement is an event of the log. It spends no budget and settles no query: an open query about its instance is
+withdrawn, a leased one stays with its holder. After the statements, and after every later answer, a CORRECTION without
+a query has the combination of all labels of the instance, asked for or not (`combining.joint_event`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,15 +20,14 @@ WHY_STATED = "its label was stated unasked"
 LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
 
 _Words: TypeAlias = tuple[str, str, bytes | None]
-"""Instance (its id), labeller and label of a statement."""
+"""Id of the instance, labeller, and label of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: instance (its id), labeller and label; label None takes a statement back.
+    """One statement of a labeller about an instance (its id); without a label, it takes the earlier statement back.
 
-    `reliability` is the one that was sent with it; None: none was, and another estimate does not make another
-    statement.
+    `reliability` is None if none was sent: the same label with a new estimate is not a new statement.
     """
 
     instance: str
@@ -51,10 +49,11 @@ class StatementBatch:
     Attributes
     ----------
     request : str
-        Names the batch: sent again, it is acknowledged again.
+        Name of the batch: a batch sent again under the same name is acknowledged, but not stored again.
     statements : sequence of Statement
     permitted : bool
-        Whether it may be in the name of labellers whom the policy does not name: who sends it acts for others.
+        Whether the sender acts for others, so that statements may be in the name of labellers whom the policy does not
+        name.
     """
 
     request: str
@@ -64,21 +63,20 @@ class StatementBatch:
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan:
-    """The effect of a batch, by the log as it stood at an event.
+    """The events that a batch adds, planned on the log as it was at one event.
 
     Attributes
     ----------
     as_of : int
-        The newest event.
+        Number of that event, then the newest.
     instances : frozenset of int
         Instances of the batch.
     fresh : sequence of Event
-        The statements that are to be stored.
+        The statements to store; sequences and times are set when they are stored, here and in `joints`.
     joints : sequence of Event
-        What all say together then, an event for each instance of `fresh`. Numbers and times of both are given when
-        they are stored.
+        The combination of all labels of each instance in `fresh`.
     corrects : bool
-        Whether a labeller states something else than before, which the policy may forbid.
+        Whether a labeller changes an earlier statement, which the policy may forbid.
     """
 
     as_of: int
@@ -88,9 +86,10 @@ class StatementPlan:
     corrects: bool
 
     def is_overtaken(self, policy: Policy, spoken: Collection[int], *, permitted: bool = False) -> bool:
-        """Return whether it is out of date: the policy may forbid it now, or its instances were `spoken` of.
+        """Return whether the plan is out of date.
 
-        `permitted`: see `StatementBatch`.
+        It is if the policy may now forbid it, or one of its instances is in `spoken`, those that got events since.
+        `permitted` is that of the `StatementBatch`.
         """
         forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not (
             permitted or all(policy.may_label(event.author) for event in self.fresh)
@@ -98,7 +97,7 @@ class StatementPlan:
         return forbidden or not self.instances.isdisjoint(spoken)
 
     def events(self, committed: int, at: float, request: str) -> list[Event]:
-        """Return the events, numbered after the newest one; `request` brought the statements."""
+        """Return the events to append after number `committed`, at time `at`, for the batch of name `request`."""
         fresh = [replace(event, request=request) for event in self.fresh]
         found = enumerate([*fresh, *self.joints], committed + 1)
         return [replace(event, sequence=sequence, created_at=at) for sequence, event in found]
@@ -120,24 +119,24 @@ def plan(
     Parameters
     ----------
     statements
-        Of the batch.
+        The statements of the batch.
     places
-        The INSTANCE event of each instance, by its id.
+        Number of each instance's INSTANCE event, by id.
     said
-        Everything said about each instance, oldest first, by its INSTANCE event.
+        All events of each instance, oldest first, by number of its INSTANCE event.
     policy, crowd
-        Of the model; a crowd where its policy says that reliability is estimated.
+        Of the model; `crowd` is None unless the policy says that reliability is estimated.
     size
         Number of classes.
     committed
-        The newest event of the log.
+        Number of the newest event of the log.
     permitted
         See `StatementBatch`.
 
     Raises
     ------
     Refused
-        If there is nothing to take back, or the policy allows no corrections, or not this labeller.
+        If there is nothing to take back, or the policy forbids corrections or does not name the labeller.
     """
     after = {instance: list(events) for instance, events in said.items()}
     fresh: list[Event] = []
@@ -164,19 +163,21 @@ def plan(
 
 
 def statement_events(statements: Sequence[Statement], places: Mapping[str, int]) -> list[Event]:
-    """Return statements as events, for an estimate of the crowd; those about other instances are left out."""
+    """Return statements as events, to estimate reliability from; those about instances not in `places` are left out."""
     return [_event_of(given, places, None, 0) for given in statements if given.instance in places]
 
 
 def not_stored(batch: StatementBatch, stored: Sequence[tuple[_Words, float]]) -> Sequence[Statement] | None:
-    """Return the statements of a batch that the request of its name did not store; None: it stored others.
+    """Return the statements of a batch that an earlier request of the same name did not store.
+
+    Return None if that request stored statements that the batch does not have.
 
     Parameters
     ----------
     batch
-        That came.
+        The batch that was sent now.
     stored
-        The statements that the request stored, with their reliabilities.
+        The statements that the earlier request stored, with their reliabilities.
     """
     reliabilities: dict[_Words, set[float]] = {}
     for words, reliability in stored:
@@ -187,7 +188,7 @@ def not_stored(batch: StatementBatch, stored: Sequence[tuple[_Words, float]]) ->
 
 
 def were_known(statements: Sequence[Statement], before: Mapping[str, Sequence[Event]]) -> bool:
-    """Return whether statements held already, by what was said `before` of each instance, by id."""
+    """Return whether all statements were in the log already; `before` has each instance's earlier events, by id."""
     return all(
         (own := _newest_of_labeller(before[given.instance], given.labeller)) is not None
         and _is_known(own, given)
@@ -196,14 +197,14 @@ def were_known(statements: Sequence[Statement], before: Mapping[str, Sequence[Ev
 
 
 def _is_stored(given: Statement, stored: Mapping[_Words, Collection[float]]) -> bool:
-    """Return whether a statement is one of those that a request stored, by their reliabilities."""
+    """Return whether a statement is among the stored ones."""
     found = stored.get(given.words, ())
     any_will_do = given.reliability is None or given.label is None
     return bool(found) and (any_will_do or given.reliability in found)
 
 
 def _newest_of_labeller(said: Sequence[Event], labeller: str) -> Event | None:
-    """The newest words of a labeller about an instance; a refusal is none."""
+    """Return the newest label of a labeller for an instance; a refusal is not a label."""
     mine = (event for event in reversed(said) if event.author == labeller and event.kind in LABEL_KINDS)
     return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
 
@@ -222,7 +223,7 @@ def _is_known(own: Event | None, given: Statement) -> bool:
 
 
 def _event_of(given: Statement, places: Mapping[str, int], crowd: Crowd | None, sequence: int) -> Event:
-    says = given.label is not None  # else nothing could be weighed
+    says = given.label is not None  # a retraction has no reliability
     reliability = reliability_of(crowd, given.reliability, given.labeller) if says else 1.0
     return Event(
         sequence, EventKind.STATEMENT, places[given.instance], given.instance, None, given.label, given.labeller,

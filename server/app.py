@@ -1,4 +1,4 @@
-"""The server: everything put together, started, and stopped without losing an acknowledged write."""
+"""Assembles a server from its parts, starts it, and stops it without losing an acknowledged write."""
 
 from __future__ import annotations
 
@@ -100,31 +100,31 @@ SERVICES: Final = (
 GROWER_HEALTH: Final = "quercus.v1.Grower"
 """The service name by which a health probe asks about the grower."""
 WRITES_HEALTH: Final = "quercus.v1.Writes"
-"""The service name by which a health probe asks whether rows and answers are taken: NOT_SERVING while they are not."""
+"""The service name by which a health probe asks about writes: NOT_SERVING while rows and answers are refused."""
 LOOK_AT_PARTS_S: Final = 1.0
 LOOK_AT_OTHERS_S: Final = 0.02
 BEAT_S: Final = 0.5
 TOKENS_POLL_S: Final = 0.5
-"""Time between two looks for leases of revoked tokens, in seconds; each reads the live leases alone."""
+"""Seconds between two searches for leases of revoked tokens; a search reads only live leases."""
 SWITCH_S: Final = 0.0005
-"""Seconds that a computing thread keeps the interpreter's lock while the event loop waits for it.
+"""Seconds after which a computing thread must yield the interpreter's lock to the event loop.
 
 Python's default of 5 ms is long compared with a call of half a millisecond.
 """
 COLLECT_AFTER: Final = 20_000
-"""Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
+"""New objects after which the garbage collector runs; a few calls would reach Python's default of 700."""
 STRANGERS_PART: Final = 10
-"""Streams without a token are at most one in this many of the calls that the server has at a time."""
+"""At most one in this many of the calls at a time may be a stream without a token."""
 SHARE: Final = 10
 """HTTP gets one connection for every this many connections of gRPC."""
 METRICS_PAGE: Final = "Page"
-"""The internal method by which workers read the page of metrics from the keeper."""
+"""The internal method by which workers get the page of metrics from the keeper."""
 LINGER_S: Final = 0.2
 """Seconds that connections stay open after their last stream has ended."""
 
 
 def grower_trouble(now: admin_pb2.GrowerStatus) -> str:
-    """Return what is wrong with the grower; empty: nothing."""
+    """Return the trouble of the grower, as the end of a sentence; empty if there is none."""
     if now.state == now.STATE_SILENT:
         where = f" at model {now.at}" if now.at else ""
         return f"makes no progress{where}: it hangs, or is stopped; trees wait for it"
@@ -134,7 +134,7 @@ def grower_trouble(now: admin_pb2.GrowerStatus) -> str:
 
 
 def log_grower(now: admin_pb2.GrowerStatus) -> None:
-    """Log what the grower does, when it begins or ceases to make progress."""
+    """Log that the grower has begun or ceased to make progress."""
     if trouble := grower_trouble(now):
         _log.warning("the grower %s", trouble)
     else:
@@ -154,12 +154,12 @@ class Health(health.aio.HealthServicer):  # type: ignore[misc]
 
 
 class Server:
-    """A running server; made, started and stopped in one event loop.
+    """A server; created, started and stopped in one event loop.
 
     Parameters
     ----------
     config : configuration of the server.
-    post : the place of this process among the workers of the server; None: it is alone.
+    post : place of this process among the workers of the server; None if it is the only process.
     """
 
     def __init__(self, config: Config, post: Post | None = None) -> None:
@@ -171,7 +171,7 @@ class Server:
         self._certificates = Certificates(*tls) if config.tls_cert else None
         self._tracing = Tracing()
         self._store = open_store(config, is_keeper=post.is_keeper)
-        if self._store.is_read_only:  # a tree that is grown could not be stored
+        if self._store.is_read_only:  # trees could not be stored
             config = self._config = config.model_copy(update={"grower": False})
         self._writes = post.is_keeper or self._store.may_be_shared
         self.core = ServiceCore(self._store, config, made=post.board.tally("changes"), writes=self._writes)
@@ -231,7 +231,7 @@ class Server:
         guard = Guard(core, self._authority, self._bounds, self._audit)
         inner = calls, guard, DamageInterceptor(core.damaged)
         tracing = self._tracing.interceptors
-        # what calls of everybody pass, by gRPC and by HTTP
+        # the interceptors of all calls, by gRPC and by HTTP
         self._interceptors = (
             [Joined(observer), *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
         )
@@ -259,7 +259,7 @@ class Server:
 
     @property
     def _is_writable(self) -> bool:
-        """True if the store takes writes, as the worker knows that writes."""
+        """True if the store accepts writes, as far as the worker that writes knows."""
         if self._writes:
             return not (self.core.writer.trouble or self.core.changes.trouble)
         return bool(self._post.board.get("writable"))
@@ -270,16 +270,16 @@ class Server:
         return join_address(self._config.host, self.port)
 
     async def start(self) -> None:
-        """Listen, then start threads and grower.
+        """Listen on the ports, and start threads and grower.
 
         Raises
         ------
         BadStart
-            When the port is in use or the host is none of this machine.
+            If a port is in use, or the host is not an address of this machine.
         """
         post = self._post
         try:
-            if post.folder is None:  # else the parent holds the port
+            if post.folder is None:  # otherwise the parent process holds the port
                 await asyncio.to_thread(check_address, self._config.host, self._config.port)
             wanted = join_address(self._config.host, self._config.port)
             try:
@@ -289,7 +289,7 @@ class Server:
                     self.port = self._server.add_secure_port(wanted, self._certificates.credentials)
             except RuntimeError:
                 self.port = 0
-            if not self.port:  # taken since it was checked
+            if not self.port:  # the port was taken after the check
                 raise BadStart(f"cannot listen on {wanted}: the port is in use; choose another with --port")
             if self._private is not None:
                 self._private.add_insecure_port(post.socket_of(post.index))
@@ -328,7 +328,7 @@ class Server:
         """Report NOT_SERVING while the store cannot be read. Runs until cancelled."""
         changes, well = self.core.changes, True
         while True:
-            seen = changes.change_stamp("")  # of no model: changes for all
+            seen = changes.change_stamp("")  # no model: the stamp changes only when all calls are woken
             if well == bool(changes.trouble):
                 well = not well
                 await self._report_health(well)
@@ -355,14 +355,14 @@ class Server:
             await asyncio.sleep(LOOK_AT_PARTS_S)
 
     async def _give_back_revoked(self) -> None:
-        """End the leases of tokens that are expired, or revoked by any process. Runs until cancelled."""
+        """End the leases of tokens that expired, or were revoked by any process. Runs until cancelled."""
         core = self.core
         while True:
             try:
                 if await core.read(core.store.has_revoked_leases):
                     count = await core.write(core.store.evict_revoked)
                     _log.info("%d leases of revoked or expired tokens were ended", count)
-            except StorageError as error:  # the store fails, which is reported elsewhere; it may recover
+            except StorageError as error:  # a failing store is reported elsewhere, and may recover
                 _log.warning("leases of revoked tokens cannot be ended now: %s", error)
             await asyncio.sleep(TOKENS_POLL_S)
 
@@ -378,7 +378,7 @@ class Server:
         return await self.core.read(self._store.access.tokens)
 
     async def reload_files(self) -> None:
-        """Read certificates and tokens again; a file that cannot be read is logged, and the old content stays."""
+        """Read certificates and tokens again; if that fails, log the error and keep the old ones."""
         try:
             if self._certificates is not None:
                 await asyncio.to_thread(self._certificates.reload_files)
@@ -394,16 +394,16 @@ class Server:
     async def stop(self) -> None:
         """Stop gracefully.
 
-        Streams are ended, running calls finish (at most ``grace_s``), queued writes are committed and
-        acknowledged, the grower ends, the store is closed.
+        Streams are ended, running calls get ``grace_s`` to finish, queued writes are committed and acknowledged, the
+        grower is ended, and the store is closed.
         """
         for watch in self._watches:
             watch.cancel()
         await self._health.enter_graceful_shutdown()
         self.core.begin_stop()
         until = time.monotonic() + self._config.grace_s
-        # Clients get time to read the end of their streams, with its reason: a connection that is closed while a client
-        # still sends on it is reset, and what the client has not read by then, such as acknowledgements, is lost.
+        # Give clients time to read the ends of their streams: a connection that is closed while its client still sends
+        # is reset, and messages that the client has not read yet, such as acknowledgements, are lost.
         open_ones = [each.streams_end(self._config.grace_s) for each in self._calls if each.has_streams]
         if open_ones and all(await asyncio.gather(*open_ones)):
             await asyncio.sleep(min(LINGER_S, self._config.grace_s))
@@ -413,9 +413,8 @@ class Server:
             stops.append(self._http.stop(left_s))
         await asyncio.gather(*stops)
         if self._private is not None:
-            alive = self._post.board.tally(
-                "alive"
-            )  # calls of the others are taken until they end: the parent notices
+            # the keeper takes the calls of the other workers until they end, which the parent process notes
+            alive = self._post.board.tally("alive")
             while self._post.is_keeper and alive.elsewhere and time.monotonic() < until:
                 await asyncio.sleep(LOOK_AT_OTHERS_S)
             await self._private.stop(max(0.0, until - time.monotonic()))
@@ -431,7 +430,7 @@ class Server:
         await asyncio.to_thread(self._tracing.close)
 
     async def _make_http(self) -> HttpServer:
-        """Return the server of the HTTP port, bound to it."""
+        """Return the server of the HTTP port, which is bound already."""
         from quercus.server.http import listener  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
 
         config, is_alone = self._config, self._post.folder is None
@@ -448,7 +447,7 @@ class Server:
         )
 
     def _find_trouble(self) -> dict[str, str]:
-        """Return what is wrong with each part, without names of models or files: callers need no token for it."""
+        """Return the trouble of each part, without names of models or files, because callers need no token for it."""
         core = self.core
         if self._post.is_keeper:
             status = self.supervisor.status()
@@ -465,14 +464,14 @@ class Server:
         }
 
     async def _read_metrics(self, accept: str) -> tuple[str, bytes]:
-        """Return type and text of the page of metrics of all workers, which the keeper makes."""
+        """Return content type and text of the page of metrics of all workers; other workers get it from the keeper."""
         if self._forwarder is None:
             return await asyncio.to_thread(self._metrics.page, accept)
         kind, _, text = (await self._forwarder.ask(METRICS_PAGE, accept.encode())).partition(b"\n")
         return kind.decode(), text
 
     def _make_private_server(self) -> aio.Server:
-        """Return the server of the socket on which other workers forward calls that they have admitted and counted."""
+        """Return the server for calls of other workers, which have admitted and counted the calls that they forward."""
         answers: dict[str, Answer] = {"Metrics": lambda _: answer_metrics(self._metrics.own_text)}
         interceptors: list[Any] = []
         services: list[Any] = []
@@ -502,13 +501,12 @@ class Server:
 def serve(config: Config) -> None:
     """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
 
-    SIGHUP: see `Server.reload_files`.
+    SIGHUP calls `Server.reload_files`.
 
     Raises
     ------
     BadStart
-        When the store cannot be used, the port is taken or a plug-in is missing; the text is for the person who
-        starts it.
+        If the store cannot be used, the port is taken, or a plug-in is missing; the message is for the user.
     """
     set_up_logging(config.log_level, config.log_format)
     try:
@@ -520,7 +518,7 @@ def serve(config: Config) -> None:
 
 
 def run_event_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run a server in an event loop of uvloop, in which a call of gRPC takes four fifths of the CPU time."""
+    """Run a server in uvloop's event loop, in which a gRPC call takes four fifths of the CPU time of asyncio's."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
 
@@ -536,9 +534,9 @@ async def run_server(
     Parameters
     ----------
     config : configuration of the server.
-    announce : called with its address once it accepts calls.
-    post : the place of this process among the workers of the server; None: it is alone.
-    watch : called with a function, safe for threads, that ends the server as SIGTERM does.
+    announce : called with the server's address once it accepts calls.
+    post : place of this process among the workers of the server; None if it is the only process.
+    watch : called with a thread-safe function that ends the server as SIGTERM does.
     """
     signalled = asyncio.Event()
 
@@ -557,7 +555,7 @@ async def run_server(
     server = Server(config, post)
     await server.start()
     beating = None if post is None else asyncio.create_task(_beat_forever(post), name="quercus-beats")
-    # Existing objects are never collected again, and new ones seldom: nearly all of a call's are freed without it.
+    # Exempt existing objects from garbage collection, and collect new ones seldom: reference counts free nearly all.
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
@@ -572,7 +570,7 @@ async def run_server(
 
 
 async def _beat_forever(post: Post) -> None:
-    """Show the parent of the workers that the event loop of this one runs; it ends one whose loop hangs."""
+    """Show the parent process that this worker's event loop runs; the parent ends workers whose loop hangs."""
     beats = post.board.tally("beats")
     while True:
         beats.add(1)
@@ -586,17 +584,17 @@ async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
 
 
 def open_store(config: Config, *, is_keeper: bool = True) -> Store:
-    """Open the store of a server, and claim it where the server grows trees.
+    """Open the store of a server, and claim it if the server grows trees.
 
     Parameters
     ----------
     config : configuration of the server.
-    is_keeper : whether this process checks the store, and keeps space on its disk; else another worker does.
+    is_keeper : whether this process, and not another worker, checks the store and reserves disk space.
 
     Raises
     ------
     BadStart
-        When it cannot be used, or another server grows its trees.
+        If the store cannot be used, or another server grows its trees.
     """
     check_s = config.check_s if is_keeper else 0.0
     try:

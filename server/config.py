@@ -1,8 +1,8 @@
-"""Configuration: flags, then ``QUERCUS_*`` of the environment, then a TOML file, then defaults.
+"""The configuration of a server: from flags, ``QUERCUS_*`` variables, a TOML file, and defaults, in this order.
 
 Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``store = "..."`` in the table
-``[server]`` of the file. Its default, bounds and sentence are in `quercus.specification.server`. An error names the
-key and where its value came from.
+``[server]`` of the file. Its default, bounds and description are in `quercus.specification.server`. Errors name the
+key and the source of its value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]
 
 
 class BadConfiguration(BadStart):
-    """A key that does not exist or a value that cannot be used; the text names both and the source."""
+    """A key does not exist, or its value is invalid; the message names key, value and source."""
 
 
 class Config(BaseSettings):
@@ -100,13 +100,13 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Use the given values alone: `load` reads the other sources, and knows the source of each value."""
+        """Use only the given values: `load` reads the other sources, and tracks the source of each value."""
         return (init_settings,)
 
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_truth(cls, value: object, info: ValidationInfo) -> object:
-        """Pydantic would take True for 1."""
+        """Check booleans here, because pydantic would convert True to 1."""
         if isinstance(value, bool):
             server.PARAMETERS[str(info.field_name)].check(value)
         return value
@@ -145,7 +145,7 @@ class Config(BaseSettings):
 
     @property
     def _hosts(self) -> dict[str, str]:
-        """The addresses on which calls are taken, by their keys."""
+        """The hosts on which the server listens, by key."""
         return {"host": self.host} | ({"http_host": self.http_host} if self.http_port else {})
 
     @property
@@ -156,15 +156,15 @@ class Config(BaseSettings):
 
     @property
     def names(self) -> list[str]:
-        """Host names under which HTTP is answered, besides this machine's own."""
+        """Host names under which HTTP is answered, besides those of this machine."""
         return _split(self.http_names)
 
     @property
     def origins(self) -> list[str]:
-        """Origins whose pages may call by HTTP."""
+        """Origins whose pages may make calls by HTTP."""
         return _split(self.http_origins)
 
-    @cached_property  # asked for with every message
+    @cached_property  # used for every message
     def message_limits(self) -> MessageLimits:
         """Bounds of the contents of a message."""
         return MessageLimits(**{field.name: getattr(self, field.name) for field in fields(MessageLimits)})
@@ -186,9 +186,9 @@ class Config(BaseSettings):
 
         Parameters
         ----------
-        flags : values given on the command line; None means not given.
-        environ : the environment, default ``os.environ``.
-        file : TOML file; None: the one that ``QUERCUS_CONFIG`` names, if any.
+        flags : values from the command line; None stands for a flag that was not given.
+        environ : the environment; by default ``os.environ``.
+        file : TOML file; by default the one that ``QUERCUS_CONFIG`` names, if any.
 
         Raises
         ------
@@ -249,12 +249,12 @@ def _explained_error(error: ValidationError) -> BadConfiguration:
 
 
 def read_limits(given: Sequence[str]) -> dict[str, object]:
-    """Read ``KEY=VALUE`` of ``--limit``.
+    """Parse the values ``KEY=VALUE`` of ``--limit``.
 
     Raises
     ------
     BadConfiguration
-        When one is not of that form or its key is not a bound.
+        If one is not of that form, or its key is not a limit.
     """
     found: dict[str, object] = {}
     for text in given:
@@ -274,7 +274,7 @@ def _read_file(path: Path) -> dict[str, object]:
             tables = tomllib.load(stream)
     except OSError as error:
         raise BadConfiguration(f"cannot read the configuration file {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
+    except (ValueError, RecursionError) as error:  # ValueError also for integers with thousands of digits
         raise BadConfiguration(f"the configuration file {path} is not TOML: {error}") from None
     for key in tables:
         if key != "server":

@@ -1,7 +1,7 @@
 """The store: the evidence log, queries with leases, tree snapshots. SQLAlchemy Core on SQLite or PostgreSQL.
 
-`Store.open(url)` is the only entry point; results are the frozen records, and errors are the exceptions
-of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
+`Store.open(url)` is the entry point; results are the frozen records, and errors are those of `errors`. Neither
+SQLAlchemy nor a driver shows outside this package.
 """
 
 if __name__ != "quercus.storage":  # by another name every class would exist twice

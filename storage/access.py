@@ -12,12 +12,12 @@ from quercus.storage.engine import Database
 from quercus.storage.errors import FailedPrecondition, NotFound
 
 MAX_TEXT_CHARACTERS = 200  # of each column of the audit log
-MAX_TOKENS = 10_000  # valid at a time: each is read again and again
+MAX_TOKENS = 10_000  # valid at a time: servers read all of them again and again
 
 
 @dataclass(frozen=True)
 class TokenRecord:
-    """A token; its secret is nowhere.
+    """An access token; its secret is not stored.
 
     Attributes
     ----------
@@ -25,8 +25,8 @@ class TokenRecord:
     name : name of the caller.
     digest : digest of the secret part.
     roles : roles of the caller.
-    models : names of the models that it may touch; None: all.
-    created_at, expires_at, revoked_at : seconds since 1970; None: never.
+    models : names of the models that the caller may use; None for all.
+    created_at, expires_at, revoked_at : seconds since 1970; None for never.
     """
 
     id: str
@@ -45,7 +45,7 @@ class TokenRecord:
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """One administrative call: when, who, what, on what, and how it ended."""
+    """An entry of the audit log: time (seconds since 1970), caller, action, target, and outcome."""
 
     number: int
     at: float
@@ -61,7 +61,7 @@ class Access:
     Parameters
     ----------
     database : database of the store.
-    clock : seconds since 1970, asked within a transaction.
+    clock : returns seconds since 1970, within a transaction.
     """
 
     def __init__(self, database: Database, clock: Callable[[Connection], float]) -> None:
@@ -83,7 +83,7 @@ class Access:
         Raises
         ------
         FailedPrecondition
-            There are `MAX_TOKENS` valid ones.
+            If there are `MAX_TOKENS` valid tokens already.
         """
         row = {
             "id": token_id,
@@ -107,13 +107,13 @@ class Access:
         return record
 
     def tokens(self) -> list[TokenRecord]:
-        """All tokens, also those that are no longer valid, in order of creation."""
+        """Return all tokens, valid or not, in order of creation."""
         table = schema.token
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()
         found = []
         for row in rows:
-            with suppress(AttributeError, TypeError, ValueError):  # a damaged one counts as none
+            with suppress(AttributeError, TypeError, ValueError):  # a damaged token is not valid
                 found.append(_token_record(row))
         return found
 
@@ -123,7 +123,7 @@ class Access:
         Raises
         ------
         NotFound
-            There is no such token.
+            If there is no such token.
         """
         table = schema.token
 
@@ -147,7 +147,7 @@ class Access:
             connection.execute(insert(schema.audit).values(at=self._clock(connection), **row))
 
     def audit(self, after: int = 0, limit: int = 1000) -> list[AuditRecord]:
-        """Up to `limit` entries of the audit log, oldest first, after the number `after`."""
+        """Return up to `limit` entries of the audit log after number `after`, oldest first."""
         table = schema.audit
         with self._database.read() as connection:
             rows = connection.execute(
@@ -156,7 +156,7 @@ class Access:
         return [_audit_record(row) for row in rows]
 
     def newest_audit(self, limit: int) -> list[AuditRecord]:
-        """The newest `limit` entries of the audit log, oldest first."""
+        """Return the newest `limit` entries of the audit log, oldest first."""
         table = schema.audit
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(limit)).all()
@@ -164,7 +164,7 @@ class Access:
 
 
 def _token_record(row: schema.AnyRow) -> TokenRecord:
-    for column in schema.token.columns:  # of SQLite a cell may hold anything
+    for column in schema.token.columns:  # in SQLite a cell may hold anything
         cell = getattr(row, column.name)
         if not isinstance(cell, column.type.python_type | bytes | memoryview | None):
             raise TypeError(column.name)

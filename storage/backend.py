@@ -1,4 +1,4 @@
-"""The statements that the databases do not share, found through the connection of a transaction."""
+"""The operations that each database does in its own way, found through the connection of a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from quercus.storage.prepared import Prepared, Write
 
 OPTION: Final = "quercus_backend"
-"""Name of the execution option by which an engine tells its backend."""
+"""Name of the execution option with which an engine names its backend."""
 
 
 class Backend:
-    """One database's own way to do something; by default that of SQLAlchemy."""
+    """The operations of one database."""
 
     nests_changes: bool
-    """A statement may use what a change within it returns."""
+    """True if a statement may use the rows that a change within it returns."""
     keeps_types: bool
-    """A cell holds only values of its column's type."""
+    """True if a cell holds only values of its column's type."""
     repeated: tuple[type[Exception], ...]
-    """Errors of `insert_rows` for a key that is there already."""
+    """Errors that `insert_rows` raises for a key that exists already."""
     streaming: Mapping[str, Any] = {}
-    """Execution options of a statement whose rows are not to be in memory all at once."""
+    """Execution options that keep the rows of a statement from being in memory all at once."""
 
     def fetch(
         self, connection: Connection, prepared: "Prepared", values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a prepared statement by the driver; return its rows."""
+        """Run a prepared statement through the driver; return its rows."""
         raise NotImplementedError
 
     def write_together(self, connection: Connection, writes: "Sequence[Write]") -> None:
@@ -38,7 +38,7 @@ class Backend:
         raise NotImplementedError
 
     def insert(self, table: Table) -> Any:
-        """Return an insert statement that knows ``on_conflict_do_nothing``."""
+        """Return an insert statement that has ``on_conflict_do_nothing``."""
         raise NotImplementedError
 
     def insert_rows(
@@ -57,11 +57,11 @@ class Backend:
         labels: Sequence[bytes],
         now: Timestamps,
     ) -> bool:
-        """Insert pushed rows where there is a faster way than `insert_rows`; return whether there is.
+        """Insert pushed rows if there is a faster way than `insert_rows`; return whether there was.
 
         Parameters
         ----------
-        model_id : key of the model, which the caller holds.
+        model_id : key of the model, which the caller has locked.
         first : sequence of the first row.
         ids, values, labels : columns of the rows.
         now : time of the push.
@@ -69,26 +69,26 @@ class Backend:
         return False
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
-        """Make the next key that the database gives follow `last`."""
+        """Make the database assign keys after `last`."""
         raise NotImplementedError
 
     def foreign_rules(self, connection: Connection) -> list[tuple[str, str, str, bool]]:
-        """Return kind, name and table of triggers and rules of others, and whether one may change what is stored."""
+        """Return kind, name and table of each foreign trigger or rule, and whether it may change what is stored."""
         raise NotImplementedError
 
     def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
-        """Yield, in words, how the objects of the database differ from the schema's, and whether that is damage."""
+        """Yield the differences between the database and the schema, as texts, each with whether it is damage."""
         raise NotImplementedError
 
     def prepare_check(self, connection: Connection) -> None:
         """Prepare a connection for the conditions of `type_faults`."""
 
     def type_faults(self, column: Column[Any]) -> list[ColumnElement[bool]]:
-        """Return conditions under which a cell, which is not NULL, holds no value of its column's type."""
+        """Return conditions under which a cell, which is not NULL, has a value that is not of its column's type."""
         return []
 
     def printed(self, column: Column[Any]) -> ColumnElement[Any]:
-        """Return a cell in the form in which a fault names it, whatever it holds."""
+        """Return a cell in a form that can be shown, whatever it holds."""
         return type_coerce(column, NullType())
 
 

@@ -1,4 +1,4 @@
-"""Base of the calls of an open store."""
+"""The base class of the calls of an open store."""
 
 from sqlalchemy import Connection
 
@@ -14,5 +14,5 @@ class StoreCalls:
         self._clocks = clocks
 
     def _clock_of(self, connection: Connection) -> Clock:
-        """The clock of a transaction, to be asked once the model is held."""
+        """Return the clock of a transaction, to be read once the model is locked."""
         return Clock(self._clocks, connection)

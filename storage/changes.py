@@ -1,8 +1,8 @@
-"""The models that each commit changed: every commit that changes models has a number, which these models carry.
+"""Tracking of changed models: each commit that changes models has a number, which is stored with these models.
 
-Numbers follow the order of the commits. A transaction that changes a model takes the next number last, and locks the
-counter's row until its commit (a row lock if the database has them, the write lock in SQLite). So a reader of all
-changes up to a number has missed none, however many write at once; and the lock is short.
+Numbers follow the order of commits. As its last step, a transaction that changes a model takes the next number and
+locks the counter's row until it commits (SQLite: the write lock). So a reader who has seen all changes up to a number
+has missed none, however many processes write at once, and the lock is short.
 """
 
 import json
@@ -17,11 +17,11 @@ from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 KEPT_COMMITS: Final = 1_000_000
-"""The deletion of a model can be read during so many later commits, which take minutes at least.
+"""The deletion of a model can be read until this many later commits, which take minutes at least.
 
-Readers look many times a second. A process that was stopped for longer finds that the model is gone when it uses it.
+Readers look several times a second. A process that was stopped for longer notices a deletion when it uses the model.
 """
-_HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
+_HELD: Final = "quercus_held"  # key in `connection.info`: keys of the models that the transaction has locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class Change:
     Attributes
     ----------
     number : int
-        Of the newest commit that changed it.
+        Number of the newest commit that changed the model.
     key, name : int, str
-        Of the model.
+        The model.
     tree_version : int or None
-        Now; None: the model was deleted.
+        Version of its newest tree; None if the model was deleted.
     sequence_committed, instance_count : int
-        Events of its log, and those of them that are rows.
+        Number of events of its log, and of INSTANCE events.
     shapes : str or None
         `quercus.labelling.shapes.Shapes.text` of its log.
     """
@@ -88,35 +88,35 @@ SINCE: Final = Prepared(
 )
 """Models that commits after number `seen` changed, each once, in the order of their newest change.
 
-All of them where there is no such commit any more: a database server took over that had not got it."""
+All models if the newest commit is before `seen`: a standby took over that had not received all commits."""
 
 
 def begin_transaction(connection: Connection) -> None:
-    """Prepare a transaction that writes: it has changed no model yet."""
+    """Prepare a write transaction, which has changed no model yet."""
     connection.info[_HELD] = set()
 
 
 def note_held_model(connection: Connection, row: AnyRow) -> None:
-    """Note that the transaction holds a model's row, to change what belongs to it."""
+    """Note that the transaction has locked a model's row, and will change the model."""
     connection.info[_HELD].add(row.id)
 
 
 def record_new_model(connection: Connection, key: int, name: str) -> None:
-    """Record that the transaction made a model."""
+    """Record that the transaction created a model."""
     connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
     connection.info[_HELD].add(key)
 
 
 def forget_removed(connection: Connection) -> None:
-    """Remove the changes of models that are gone, but for the newest `KEPT_COMMITS` commits.
+    """Remove the changes of deleted models, except for those in the newest `KEPT_COMMITS` commits.
 
-    The greatest key stays: it is the last that was given, so `quercus migrate` gives it to no other model.
+    The greatest key stays, so that `quercus migrate` knows the last key that was assigned.
     """
     connection.execute(_FORGET)
 
 
 def hold_counter(connection: Connection) -> None:
-    """Lock the counter: no other change of a model commits before this transaction, which is almost done."""
+    """Lock the counter, so that no other change of a model commits before this transaction. Call it near the end."""
     connection.execute(_NEWEST.with_for_update())
 
 
@@ -131,10 +131,10 @@ def mark_held_models(connection: Connection) -> None:
 
 
 def newest_commit(connection: Connection) -> int:
-    """The number of the newest commit that changed a model."""
+    """Return the number of the newest commit that changed a model."""
     return int(connection.execute(_NEWEST).scalar_one())
 
 
 def of_rows(rows: Rows) -> list[Change]:
-    """Changes as `SINCE` returns them."""
+    """Return the rows of `SINCE` as changes."""
     return [Change(*row) for row in rows]

@@ -1,13 +1,13 @@
-"""Types of columns: plain SQL, with what one database needs of its own."""
+"""Types of columns that differ between databases."""
 
 from typing import Final
 
 from sqlalchemy import BigInteger, Integer, String
 
 KEY: Final = BigInteger().with_variant(Integer(), "sqlite")
-"""Numbers that may outgrow 32 bits. SQLite has one type of integers, and its row ids must be called INTEGER."""
+"""Keys, of 64 bits. SQLite assigns keys only if the column's type is called INTEGER, which has 64 bits there."""
 
 
 def text_type(length: int | None = None) -> String:
-    """Text in the order of its bytes, whatever the language of the database; `checks` bounds its length."""
+    """Return a type of text that sorts by bytes, whatever the locale of the database."""
     return String(length).with_variant(String(collation="C"), "postgresql")

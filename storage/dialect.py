@@ -1,4 +1,4 @@
-"""The protocol of a database. What differs within a transaction is in `backend`."""
+"""The interface to a database. Operations within a transaction are in `backend`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -15,19 +15,19 @@ from quercus.storage.urls import parse_url
 
 
 class Claim(Protocol):
-    """Something that is held until it is closed."""
+    """Something that is held until it is closed, such as a lock."""
 
     def close(self) -> None:
         """Release the claim; a second call does nothing."""
 
 
 class Dialect(Protocol):
-    """One database: its connection, its special statements, and the meaning of its errors."""
+    """One database: its connections, its own features, and the meaning of its errors."""
 
     read_only: bool
-    """Nothing is written."""
+    """True if nothing is written."""
     one_writer: bool
-    """It takes one writing transaction at a time."""
+    """True if it allows one write transaction at a time."""
     driver_errors: tuple[type[Exception], ...]
     """The errors of the driver and of SQLAlchemy."""
     read_options: Mapping[str, Any]
@@ -35,11 +35,11 @@ class Dialect(Protocol):
     write_options: Mapping[str, Any]
     """Execution options of a transaction that writes."""
     no_room: str
-    """Text after the error if there is no space even for a deletion."""
+    """End of the error message if there is no space even for a deletion."""
 
     @property
     def url(self) -> str:
-        """The store as a URL, with all that another process needs to open it."""
+        """The URL with which another process opens the store."""
 
     @property
     def store_name(self) -> str:
@@ -49,76 +49,76 @@ class Dialect(Protocol):
         """Prepare everything that the first connection needs; raise if that is impossible."""
 
     def check_exists(self) -> None:
-        """Raise `StoreError` when there is no such database."""
+        """Raise `StoreError` if there is no such database."""
 
     def create_engine(self) -> Engine:
-        """Engine whose connections are set up as they will be used."""
+        """Return an engine with configured connections."""
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
-        """Begin the transaction that SQLAlchemy has just begun, where the database's driver does not."""
+        """Begin a transaction, if the database's driver does not do so itself."""
 
     def prepare_database(self, engine: Engine) -> None:
-        """Set up the database, and raise when it would break a promise."""
+        """Set up the database; raise if its settings are unsafe or unsupported."""
 
     def lock_schema(self, connection: Connection) -> None:
-        """Lock out other processes that create or upgrade tables until the transaction ends."""
+        """Keep other processes from creating or upgrading tables until the transaction ends."""
 
     def teach_planner(self, connection: Connection) -> None:
-        """Give the planner expected numbers of rows, once, after the schema was built."""
+        """Give the query planner expected numbers of rows, once, after the schema was created or upgraded."""
 
     def path_beside(self, suffix: str) -> Path | None:
-        """A place beside the store for files that can be made again; None where there is none."""
+        """Return a path beside the store for files that can be recreated; None if the store is not a file."""
 
     def check_in_place(self) -> None:
-        """Raise when the database is not the one that was opened."""
+        """Raise if the database is no longer the one that was opened."""
 
     def remember_files(self) -> None:
-        """Take the database as it is now for the one that was opened."""
+        """Remember the present files as those that were opened."""
 
     def allow_pauses(self, connection: Connection) -> None:
-        """Permit this transaction to be idle for long, because its user waits for others."""
+        """Let this transaction be idle for long, because it waits for something else."""
 
     def rows_written(self, connection: Connection) -> int:
         """Return the number of rows that were ever inserted, changed or deleted through a connection."""
 
     def note_commit(self) -> None:
-        """Remember that this process has just committed."""
+        """Note that this process has just committed."""
 
     def notify_on_commit(self, connection: Connection) -> None:
-        """Notify other processes of changes as soon as the transaction commits."""
+        """Notify other processes of changes when the transaction commits."""
 
     def change_token(self, engine: Engine) -> int:
         """See `Store.change_token`."""
 
     def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
-        """Return the rows of one statement, run as a separate transaction; None if it must be run in a given one."""
+        """Return the rows of one statement, run on its own; None if it must be run in a transaction."""
 
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
-        """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""
+        """Return the database's clocks, with `wall` as wall clock if given; None if the machine's clocks are used."""
 
     def resume_clock(self, connection: Connection) -> None:
-        """Let the lease clock run on from where it is, if it would stand still for long."""
+        """Advance the offset of the lease clock if the clock would otherwise stand still for long."""
 
     def size_bytes(self, engine: Engine) -> int:
         """Return the size of the store on disk."""
 
     def claim(self, engine: Engine, holder: str) -> Claim | None:
-        """Claim to be the only server that grows trees; None: several may. `StoreBusy` if another has the claim."""
+        """Claim to be the only server that grows trees, or raise `StoreBusy`; None if several servers may."""
 
     def find_faults(self, engine: Engine, seconds: float) -> str:
-        """Return the faults that a check of a number of seconds finds; empty: none."""
+        """Return the faults that a check of limited time finds; empty if there are none."""
 
     def check_room(self, engine: Engine) -> None:
         """Raise `NoSpace` if the disk has almost no space left."""
 
     def keep_reserve(self, engine: Engine) -> None:
-        """Keep some space to delete with."""
+        """Reserve some disk space for deletions."""
 
     def lend_reserve(self) -> None:
-        """Give some of that space for good, to open the store with."""
+        """Free some of the reserved space, so that the store can be opened on a full disk."""
 
     def open_reserve(self, engine: Engine) -> AbstractContextManager[None]:
-        """Give the space that is kept for deletions, for a moment."""
+        """Free the reserved space within the block."""
 
     def translate_error(self, error: Exception) -> Exception:
         """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
@@ -128,14 +128,14 @@ class Dialect(Protocol):
 
 
 def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dialect:
-    """The dialect a URL asks for.
+    """Return the dialect for a URL.
 
     Raises
     ------
     InvalidInput
-        When it is not a URL, or of a database that is not supported.
+        If it is not a URL, or names a database that is not supported.
     StoreError
-        When its driver is not installed.
+        If the driver is not installed.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -146,7 +146,7 @@ def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dia
 
 
 def sqlite_for(url: str, busy_timeout_s: float, instead: str) -> SqliteDialect:
-    """The file a URL names; `InvalidInput` when it names a database of another kind, with what to do `instead`."""
+    """Return the dialect of an SQLite store; for other databases raise `InvalidInput`, with what to do `instead`."""
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite":
         raise InvalidInput("store", f"is in PostgreSQL: {instead}")

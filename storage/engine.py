@@ -1,4 +1,4 @@
-"""Transactions: readers that never wait, and no foreign exception beyond this file."""
+"""Transactions on a database. Readers never wait for writers, and only errors of `errors` are raised."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class Database:
-    """A database behind one `dialect`; safe for threads, not for `fork`."""
+    """A database, accessed through a dialect. Safe for threads, not for `fork`."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        # Where the database takes one writer, those of a process queue here, in order, instead of polling its lock.
+        # If the database allows one writer, the writers of this process queue here instead of polling its lock.
         self._writer: AbstractContextManager[object] = (
             threading.Lock() if dialect.one_writer else nullcontext()
         )
@@ -54,7 +54,7 @@ class Database:
             raise
 
     def _prepare_database(self) -> None:
-        """Make the database ready; on a full disk with the reserve for this."""
+        """Prepare the database; on a full disk, with some of the reserved space."""
         with suppress(NoSpace), self._translating_errors():
             self.dialect.prepare_database(self._engine)
             return
@@ -64,7 +64,7 @@ class Database:
 
     @contextmanager
     def read(self, *, unhurried: bool = False) -> Iterator[Connection]:
-        """Read transaction: everything in it sees one state of the store. `unhurried`: it may take long."""
+        """Open a read transaction, which sees a single state of the store; an `unhurried` one may take long."""
         with self._translating_errors():
             self.dialect.check_in_place()
             with self._open_transaction(writes=False, unhurried=unhurried) as connection:
@@ -72,14 +72,14 @@ class Database:
 
     @contextmanager
     def write(self, *, unhurried: bool = False, announced: bool = False) -> Iterator[Connection]:
-        """Write transaction, committed to disk when the block ends, rolled back when it raises.
+        """Open a write transaction, committed to disk when the block ends, rolled back if it raises.
 
-        `announced`: other processes look for changes as soon as it commits.
+        An `unhurried` one may take long; after an `announced` one, other processes look for changes at once.
         """
         with self._noting_write_trouble(), self._translating_errors(), self._writer:
             if self._read_only:
                 raise ReadOnlyUntilRestart(self._read_only)
-            if self._damage:  # to write on would make it worse
+            if self._damage:  # further writes would make it worse
                 raise ReadOnlyUntilRestart(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
             with self._open_transaction(writes=True, unhurried=unhurried) as connection:
@@ -93,7 +93,7 @@ class Database:
                     changes.mark_held_models(connection)  # last: it holds a row that every writer needs
             if wrote:
                 self.dialect.note_commit()
-            # once more: a commit to a replaced file, which no one can open again, is lost
+            # once more, because a commit to a file that was replaced meanwhile is lost
             self.dialect.check_in_place()
 
     @contextmanager
@@ -114,7 +114,7 @@ class Database:
 
     @contextmanager
     def _writer_connection(self) -> Iterator[Connection]:
-        """The connection of the one writer, which is not given back between two transactions unless one fails."""
+        """Open the writer's connection, which is kept between transactions unless one fails."""
         connection, self._write_connection = self._write_connection or self._engine.connect(), None
         try:
             yield connection
@@ -133,15 +133,15 @@ class Database:
                 connection.close()
 
     def write_when_full(self, change: Callable[[Connection], T], *smaller: Callable[[Connection], T]) -> T:
-        """Write transaction that works even if the disk is full; returns the function's result.
+        """Run a function in a write transaction, even if the disk is full; return its result.
 
-        It takes the room that is kept for this, for as long as it lasts. Where that is too little, the `smaller`
-        functions are tried one after the other.
+        On a full disk, the transaction uses the reserved space. If that is not enough, the `smaller` functions are
+        tried one after the other.
 
         Raises
         ------
         NoSpace
-            There is no room even for the smallest.
+            If there is no space even for the smallest.
         """
         trouble = self._write_trouble
         with suppress(NoSpace), self.write() as connection:
@@ -154,7 +154,7 @@ class Database:
                 self._translating_errors(),
             ):  # a failure here is found again by the next look
                 self._keep_reserve()
-        self._write_trouble = trouble  # the write that was refused at first succeeded
+        self._write_trouble = trouble  # the first attempt failed, but the write succeeded
         return done
 
     def _write_with_reserve(self, changes_to_try: Sequence[Callable[[Connection], T]]) -> T:
@@ -174,9 +174,9 @@ class Database:
                 raise NoSpace(f"{error}, {self.dialect.no_room}") from error
 
     def keep_reserve(self) -> None:
-        """Keep room for `write_when_full` from now on, as every server does."""
+        """Keep some space reserved for `write_when_full` from now on, as every server does."""
         self._keeps_reserve = True
-        with suppress(StoreError), self._translating_errors():  # the next look says so
+        with suppress(StoreError), self._translating_errors():  # the next `check_room` raises it again
             self._keep_reserve()
 
     def _keep_reserve(self) -> None:
@@ -185,26 +185,26 @@ class Database:
 
     @property
     def write_trouble(self) -> str:
-        """The reason, within the store, why it did not take the last write; empty once `probe_write` succeeded."""
+        """The reason why the store refused the last write; empty once `probe_write` succeeds."""
         return self._write_trouble or self._damage
 
     @contextmanager
     def probe_write(self) -> Iterator[Connection]:
-        """Write transaction that finds out whether the store takes writes."""
+        """Open a write transaction that finds out whether the store accepts writes."""
         self.check_room()
         with self.write() as connection:
             yield connection
         self._write_trouble = ""
 
     def check_room(self) -> None:
-        """Raise `NoSpace` when next to nothing is left on the disk."""
+        """Raise `NoSpace` if the disk has almost no space left."""
         with self._noting_write_trouble(), self._translating_errors():
             self.dialect.check_in_place()
             self.dialect.check_room(self._engine)
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
-        """Claim the store for this server until it is closed, unless several may serve it; see `Dialect.claim`."""
+        """Claim the store for this server until it is closed; see `Dialect.claim`."""
         with self._translating_errors():
             self._claim = self.dialect.claim(self._engine, holder)
 
@@ -225,7 +225,7 @@ class Database:
             return self.dialect.change_token(self._engine)
 
     def read_rows(self, statement: Prepared, **values: Any) -> Rows:
-        """Rows of one statement that reads: of all reads the one that costs least."""
+        """Return the rows of one read statement; cheaper than a transaction."""
         with self._translating_errors():
             self.dialect.check_in_place()
             found = self.dialect.read_rows(self._engine, statement, values)
@@ -235,7 +235,7 @@ class Database:
             return statement.run_for_all(connection, **values)
 
     def check_file(self, seconds: float) -> None:
-        """Check the file for a limited time; `CorruptStore` if a fault is found."""
+        """Check the file for a limited time; raise `CorruptStore` if a fault is found."""
         with self._translating_errors():
             found = self.dialect.find_faults(self._engine, seconds)
         if found:
@@ -251,7 +251,7 @@ class Database:
         self.dialect.remember_files()
 
     def close(self) -> None:
-        """Close every connection. A second call does nothing."""
+        """Close all connections. A second call does nothing."""
         self._closed = True
         with self._translating_errors(check=False):
             self.dialect.close()

@@ -1,12 +1,12 @@
-"""Errors of the store, in words that a user can act on.
+"""Errors of the store; their messages are for the user.
 
-Bad arguments raise `quercus.belief.errors.InvalidInput`. No exception of SQLAlchemy or of a driver leaves the
-package: `dialect` turns each into one of these.
+Invalid arguments raise `quercus.belief.errors.InvalidInput`. Exceptions of SQLAlchemy and of drivers are translated
+into these errors by the dialects.
 """
 
 
 class StorageError(Exception):
-    """Root of everything this package raises, bad arguments apart."""
+    """Base of all errors of this package, except for `InvalidInput`."""
 
 
 class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
@@ -19,7 +19,7 @@ class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
     name : str
         The requested object.
     detail : str
-        What more there is to say, e.g. that it existed once.
+        Further text, for example that the object existed once.
     """
 
     def __init__(self, resource: str, name: str, detail: str = "") -> None:
@@ -33,7 +33,7 @@ class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
 
 
 class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wrong
-    """A name or id that other content already has.
+    """A name or id that is taken.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wron
     name : str
         The name or id.
     row : int or None
-        Position of the row with this id in the batch that was refused because of it.
+        Position, in the batch, of the row with this id.
     """
 
     def __init__(self, resource: str, name: str, detail: str = "", row: int | None = None) -> None:
@@ -57,12 +57,12 @@ class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wron
 
 
 class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is wrong
-    """A valid request at the wrong moment; `reason` names the obstacle.
+    """A valid request that the present state does not allow.
 
     Attributes
     ----------
     reason : str
-        Ready for the user.
+        Worded for the user.
     """
 
     def __init__(self, reason: str) -> None:
@@ -71,11 +71,11 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
 
 
 class ModelReplaced(FailedPrecondition):
-    """The caller knows an earlier model of the same name: it has to look again."""
+    """The caller knows an earlier state of the model, or an earlier model of its name: it must read the model again."""
 
 
 class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong
-    """A model that another grower has taken: nothing was stored.
+    """Another grower has taken the model; nothing was stored.
 
     Attributes
     ----------
@@ -89,12 +89,12 @@ class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong
 
 
 class BeyondLog(FailedPrecondition):
-    """A tree was asked for that knows more of a log than there is: waiting for it is in vain.
+    """A request names an event beyond the end of the log, so that waiting for its tree is pointless.
 
     Attributes
     ----------
     field : str
-        Of the request.
+        Field of the request.
     """
 
     def __init__(self, field: str, sequence: int, model: str, committed: int) -> None:
@@ -112,11 +112,11 @@ class BeyondLog(FailedPrecondition):
 
 
 class Stale(StorageError):  # noqa: N818 - a name that says what is wrong
-    """The caller's copy of the vocabulary is old: read it again and retry. Nothing was stored."""
+    """The caller's copy of the vocabulary is outdated; nothing was stored. Read the vocabulary again, and retry."""
 
 
 class ConflictingRows(Stale):
-    """Some rows of a batch with new nominal values are refused. They teach no values: leave them out, and retry.
+    """Some rows of a batch with new nominal values are refused. Retry without them, since they must add no values.
 
     Attributes
     ----------
@@ -130,12 +130,12 @@ class ConflictingRows(Stale):
 
 
 class StoreError(StorageError):
-    """The store itself cannot do it: disk, file, schema, lock.
+    """A fault of the store itself: of its disk, file, schema or lock.
 
     Attributes
     ----------
     reason : str
-        Ready for the user.
+        Worded for the user.
     """
 
     def __init__(self, reason: str) -> None:
@@ -144,12 +144,12 @@ class StoreError(StorageError):
 
 
 class UnknownSchema(StoreError):  # noqa: N818 - a name that says what is wrong
-    """The store was written by another version of Quercus, whose schema no migration here starts from.
+    """The store has the schema of another version of Quercus, from which no migration of this version starts.
 
     Attributes
     ----------
     found, known : str
-        Schema revision of the store, and the newest one this version knows.
+        Schema revision of the store, and the newest that this version knows.
     """
 
     def __init__(self, store: str, found: str, known: str) -> None:
@@ -171,19 +171,19 @@ class ReadOnlyStore(StoreError):  # noqa: N818 - a name that says what is wrong
 
 
 class ReadOnlyUntilRestart(ReadOnlyStore):
-    """The store was opened read-only, or is damaged: trying again before a restart is useless."""
+    """The store was opened read-only, or is damaged, so writes fail until the server is restarted."""
 
 
 class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
-    """No space is left on the disk of the store; reading still works, and writing works again once there is space."""
+    """The disk of the store is full. Reading works, and writing works again once there is space."""
 
 
 class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
-    """Another process held the write lock longer than the busy timeout; the call may be tried again."""
+    """Another process held a lock for longer than the busy timeout; the call may be tried again."""
 
 
 class InconsistentHistory(StoreError):  # noqa: N818 - a name that says what is wrong
-    """A store whose file is whole, but whose history of queries contains impossible steps."""
+    """The store is not damaged, but the history of its queries contains impossible steps."""
 
 
 class CorruptStore(StoreError):  # noqa: N818 - a name that says what is wrong

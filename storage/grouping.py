@@ -1,7 +1,7 @@
-"""Several leases and answers in one transaction, as a group commit of pushes is.
+"""Group commit of leases and answers: several calls in one transaction.
 
-Whoever writes holds the model until its transaction is on disk, so calls that each had their own would wait for as many
-commits. A server has one thread that writes, and hands over all that came meanwhile together.
+A transaction locks the model until it is on disk, so calls with transactions of their own would wait for one another's
+commits. A server's writing thread collects the calls that arrive meanwhile, and hands them over together.
 """
 
 from collections import defaultdict
@@ -24,21 +24,21 @@ from quercus.storage.queries.records import Leased
 GroupCall: TypeAlias = LeaseRequest | AnswerRequest
 _Outcome: TypeAlias = Leased | AnswerOutcome | Exception
 AT_ONCE: Final = 64
-"""Calls of one transaction at most."""
+"""Most calls in one transaction."""
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound, Refused)
-"""Errors by which one call of a transaction fails, before it writes anything, and the others go on."""
+"""Errors with which a call fails before it writes anything, so that the others of its transaction go on."""
 
 
 def run_group(database: Database, clocks: StoreClock, calls: Sequence[GroupCall]) -> list[Any]:
-    """Run leases and answers, those of one model in order, `AT_ONCE` at most in a transaction.
+    """Run leases and answers, those of one model in order, at most `AT_ONCE` in a transaction.
 
-    An exception other than `REFUSALS` undoes the transaction. Where several shared it, each is then done alone, unless
-    the store itself failed: that fails for all.
+    An exception other than `REFUSALS` rolls the transaction back, and each of its calls is then run alone. If the store
+    itself failed, all of them fail.
 
     Returns
     -------
     list
-        The result of each, or the exception that it raised.
+        The result of each call, or the exception that it raised.
     """
     outcomes: list[_Outcome] = [StoreError("not done")] * len(calls)
     by_model: defaultdict[str, list[int]] = defaultdict(list)
@@ -73,7 +73,7 @@ def _commit(database: Database, clocks: StoreClock, model: str, calls: Sequence[
 def _run_in_order(
     connection: Connection, model: str, calls: Sequence[GroupCall], clock: Clock
 ) -> list[_Outcome]:
-    """Read once for as many calls as what was read suffices for, and once more for later ones."""
+    """Run calls of one model in order; the desk is read again whenever its rows do not suffice for the next call."""
     outcomes: list[_Outcome] = []
     while len(outcomes) < len(calls):
         left = calls[len(outcomes) :]

@@ -1,9 +1,9 @@
 """The assignment of models to growers, if several growers share a store.
 
-A grower is a member for as long as it renews its row. Before it publishes trees of a model for the first time it takes
-the model, unless a live member has it, and gets an epoch, which rises with every taking. Published trees carry member
-and epoch, and are refused (`Fenced`) if another member has taken the model since: a grower that was stopped or cut off
-and continues later changes nothing.
+A grower is a live member as long as it renews its row. Before it first publishes a tree of a model, it takes the model,
+unless another live member has it. It gets an epoch, a number that grows whenever the model is taken. Published trees
+carry member and epoch, and are refused (`Fenced`) if another member has taken the model since. So a grower that was
+suspended or cut off, and continues later, cannot change anything.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from quercus.storage.errors import Fenced
 from quercus.storage.inserts import insert_new
 from quercus.storage.schema import LIVE, grower, growing, model
 
-FORGET_S = 3600.0  # after which a dead member is forgotten
+FORGET_S = 3600.0  # the rows of dead members are removed after this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class GrowerRecord:
     member : str
         Its identity.
     place : str
-        Where it runs, in words.
+        Host and process, for people.
     left_s : float
-        Seconds until it counts as dead unless it renews its row.
+        Seconds after which it counts as dead, unless it renews its row.
     models : int
-        How many models it has taken.
+        Number of models that it has taken.
     """
 
     member: str
@@ -50,8 +50,8 @@ class GrowerRecord:
 
 
 def renew_membership(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
-    """Renew the membership until a moment of the lease clock."""
-    # The place as well: the processes that a server starts one after the other are one member.
+    """Join, or renew the membership, until a moment of the lease clock."""
+    # The place is written again: successive grower processes of a server are one member.
     changed = update(grower).where(grower.c.id == member).values(place=place, until=until)
     if not connection.execute(changed).rowcount:
         insert_new(connection, grower, id=member, place=place, until=until)
@@ -59,7 +59,7 @@ def renew_membership(connection: Connection, member: str, place: str, until: flo
 
 
 def live_members(connection: Connection, now: Timestamps) -> list[GrowerRecord]:
-    """The live members, in order of identity."""
+    """Return the live members, in order of identity."""
     taken = select(func.count()).where(growing.c.owner == grower.c.id).scalar_subquery()
     wanted = select(grower, taken.label("models")).where(grower.c.until > now.clock).order_by(grower.c.id)
     return [
@@ -69,7 +69,7 @@ def live_members(connection: Connection, now: Timestamps) -> list[GrowerRecord]:
 
 
 def take_model(connection: Connection, key: int, member: str, now: Timestamps) -> Fence | None:
-    """Take a model; None while another live member has it, or there is no such model."""
+    """Take a model; return None if another live member has it, or there is no such model."""
     there = select(model.c.id).where(model.c.id == key, LIVE)
     if connection.execute(there).one_or_none() is None:
         return None
@@ -87,7 +87,7 @@ def _is_live(owner: ColumnElement[str | None], now: Timestamps) -> ColumnElement
 
 
 def release_models(connection: Connection, member: str, keys: Sequence[int] | None = None) -> None:
-    """Give models back, all of them unless some are named."""
+    """Release models: those with the given keys, or all of the member's."""
     mine = [growing.c.owner == member]
     if keys is not None:
         mine.append(growing.c.model_id.in_(keys))
@@ -101,7 +101,7 @@ def end_membership(connection: Connection, member: str) -> None:
 
 
 def check_fence(connection: Connection, key: int, name: str, fence: Fence | None) -> None:
-    """Raise `Fenced` if another member has taken the model; none can until the transaction ends."""
+    """Raise `Fenced` if another member has taken the model; none can take it until the transaction ends."""
     if fence is None:
         return
     mine = (growing.c.model_id == key, growing.c.owner == fence.member, growing.c.epoch == fence.epoch)

@@ -1,4 +1,4 @@
-"""The store's calls of growers; `Store` has them too. Every call is one transaction."""
+"""The part of `Store` for growers. Every call is one transaction."""
 
 from collections.abc import Sequence
 
@@ -29,41 +29,41 @@ class GrowthCalls(StoreCalls):
         fence: Fence | None = None,
         report: bytes = b"",
     ) -> int:
-        """Store the next tree version and make the queries follow its agenda.
+        """Store the next tree version, and update the queries by its agenda.
 
-        Open queries that the agenda does not name are withdrawn; those it names keep their number and get the
-        new position and reason; leased ones stay as they are; new ones are opened, except for an instance
-        that was settled after `as_of` (the tree does not know its answer yet).
+        Open queries that the agenda does not name are withdrawn; those that it names keep their number and get the new
+        position and reason. Leased queries stay as they are. For other instances of the agenda queries are opened,
+        unless one was settled after `as_of`, since the tree does not know that answer yet.
 
         Parameters
         ----------
         as_of : int
-            Sequence number of the last event the tree was grown from.
+            Sequence number of the last event that the tree contains.
         agenda : sequence of AgendaEntry or None
-            None leaves the queries as they are: `publish_agenda` follows.
+            None leaves the queries as they are, for a `publish_agenda` that follows.
         key : int, optional
-            `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
+            `ModelRecord.key` of the model that the tree was grown for, in case another model has its name now.
         keep : int, optional
-            Tree versions of the model that are kept, including this one; older ones are removed.
+            Number of tree versions to keep, including this one; older ones are removed.
         fence : Fence, optional
-            Fence of the grower, if several share the store.
+            Fence of the grower, if several growers share the store.
         report : bytes, optional
-            `ModelRecord.report` from now on.
+            The new `ModelRecord.report`.
 
         Returns
         -------
         int
-            The new version. Or, with nothing stored: the current version if its tree is grown further than
-            `as_of`; 0 if the model is deleted (or is not the one of `key`).
+            The new version. If nothing is stored: the current version if its tree contains more events than `as_of`; 0
+            if the model was deleted, or does not have this `key`.
 
         Raises
         ------
         FailedPrecondition
-            `as_of` lies beyond the log.
+            If `as_of` lies beyond the log.
         Fenced
-            Another grower has taken the model.
+            If another grower has taken the model.
         InvalidInput
-            The agenda names an instance twice, or something that is not an instance.
+            If the agenda names an instance twice, or an event that is not an instance.
         """
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep, fence, report)
@@ -79,33 +79,33 @@ class GrowthCalls(StoreCalls):
         key: int,
         fence: Fence | None = None,
     ) -> None:
-        """Make the queries follow the agenda of the newest tree, as `publish` does.
+        """Update the queries by the agenda of the newest tree, as `publish` does.
 
-        Do nothing if the model is deleted, or if a tree that was grown further than `as_of` was published meanwhile.
+        Do nothing if the model was deleted, or if a tree that contains more events than `as_of` was published.
         """
         with self._database.write() as connection:
             clock = self._clock_of(connection)
             agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=clock, fence=fence)
 
     def replace_report(self, model: str, report: bytes, *, key: int, fence: Fence | None = None) -> None:
-        """Replace `ModelRecord.report`; do nothing if the model is deleted (or is not the one of `key`).
+        """Replace `ModelRecord.report`; do nothing if the model was deleted, or does not have this `key`.
 
         Raises
         ------
         Fenced
-            Another grower has taken the model.
+            If another grower has taken the model.
         """
         with self._database.write(announced=True) as connection:
             clock = self._clock_of(connection)
             agendas.replace_report(connection, model, report, key=key, clock=clock, fence=fence)
 
     def has_queries(self, model: str) -> bool:
-        """Return whether any query that the newest agenda named is open or leased."""
+        """Return whether the model has queries that labellers can answer now or may be able to later."""
         with self._database.read() as connection:
             return agendas.has_queries(connection, model)
 
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
-        """Return a tree version, None = the newest; `NotFound` ("tree version") if there is none."""
+        """Return a tree version, by default the newest; raise `NotFound` ("tree version") if there is none."""
         with self._database.read() as connection:
             return snapshots.get_snapshot(connection, model, version)
 
@@ -122,11 +122,11 @@ class GrowthCalls(StoreCalls):
         Parameters
         ----------
         member : str
-            The identity of the grower, which no other has.
+            Unique identity of the grower.
         place : str
-            Host and process, in words.
+            Host and process, for people.
         duration_s : float
-            Seconds after which it counts as dead, unless it calls again.
+            Seconds after which it counts as dead, unless it renews the membership.
         """
         checks.name_text("member", member)
         checks.name_text("place", place)
@@ -141,12 +141,12 @@ class GrowthCalls(StoreCalls):
             return growers.live_members(connection, self._clocks.now(connection))
 
     def take_model(self, key: int, member: str) -> Fence | None:
-        """Take the model of this `ModelRecord.key`, to publish its trees; None while another live member has it."""
+        """Take the model of this `ModelRecord.key`, to publish its trees; return None if another live member has it."""
         with self._database.write() as connection:
             return growers.take_model(connection, key, member, self._clocks.now(connection))
 
     def release_models(self, member: str, keys: Sequence[int] | None = None) -> None:
-        """Give models back, for other members to take: all of the member's, unless some are named."""
+        """Release models, so that other members can take them: those with the given keys, or all of the member's."""
         with self._database.write() as connection:
             growers.release_models(connection, member, keys)
 

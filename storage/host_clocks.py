@@ -1,14 +1,13 @@
 """The lease clock of a store that one machine uses.
 
-It never jumps: it runs with the machine's clock since boot, which all processes of the machine share, and the store
-remembers by how much it is ahead of it, and in which boot. In any other boot (after a restart of the machine, or on the
-host to which a store was moved or restored) it goes on from the last moment that the log and the history of the
-queries know, and from nothing later. How long this machine has been up says nothing: the store may have lived
-elsewhere until a moment ago. So the clock stands still for as long as no server of this boot has run, and leases end
-late, never early.
+The clock never jumps. It is the machine's clock since boot, which all processes of the machine share, plus an offset,
+which the store keeps with the id of the boot. In another boot (after a restart, or on a host to which the store was
+moved or restored), the clock continues from the latest time in the log and in the history of queries. The uptime of the
+machine cannot be added, because the store may have been used elsewhere until a moment ago. So the clock stands still
+until a server of the new boot runs, and leases end late, never early.
 
-A system that does not name its boots is known by the name of its machine. There the clock runs on through a restart by
-what the machine has been up since, and no further.
+If the system has no ids of boots, the name of the machine takes their place. After a restart, the clock then advances
+by the uptime at most.
 """
 
 import platform
@@ -28,13 +27,13 @@ MAX_BOOT = 64  # characters that the store keeps
 
 
 def since_boot() -> float:
-    """Seconds since the machine was started, sleep included where the system can tell."""
+    """Return the seconds since the machine was started, including sleep if the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def boot_id() -> str:
-    """Name of this boot of the machine; of the machine alone where the system does not name its boots."""
+    """Return the id of this boot of the machine, or one made of its name if the system has no such ids."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -47,11 +46,11 @@ class HostClocks:
     Parameters
     ----------
     wall : callable
-        Seconds since 1970.
+        Returns seconds since 1970.
     steady : callable
-        Seconds since boot: never goes back.
+        Returns seconds since boot; never goes back.
     offset : float
-        By how much the lease clock is ahead of `steady`.
+        Difference of the lease clock and `steady`, in seconds.
     """
 
     def __init__(self, wall: Callable[[], float], steady: Callable[[], float], offset: float) -> None:
@@ -65,7 +64,7 @@ class HostClocks:
     def of(
         cls, database: Database, wall: Callable[[], float], steady: Callable[[], float], boot: str
     ) -> "HostClocks":
-        """The clocks of a store: as it remembers them, or set anew where it was another boot that it remembers."""
+        """Return the clocks of a store, with its stored offset, or a new one if that is of another boot."""
         with database.read() as connection:
             offset = _remembered_offset(connection, boot, steady())
             if offset is None and database.dialect.read_only:
@@ -76,7 +75,7 @@ class HostClocks:
                 known = _remembered_offset(connection, boot, steady())
                 return _write_offset(connection, boot, wall(), steady()) if known is None else known
 
-            offset = database.write_when_full(ensure_offset)  # a server starts on a full disk, too
+            offset = database.write_when_full(ensure_offset)  # a server must start even on a full disk
         return cls(wall, steady, offset)
 
     def now(self, _: Connection | None = None) -> Timestamps:
@@ -87,7 +86,7 @@ class HostClocks:
 
 
 def _latest_written(connection: Connection) -> float | None:
-    """Latest moment of the lease clock that anything was written at."""
+    """Return the latest time of the lease clock in the log and in the history of queries."""
     newest = (log.c.model_id == model.c.id) & (log.c.sequence == model.c.sequence_committed)
     latest = (select(func.max(query_history.c.clock)), select(func.max(log.c.clock)).join(model, newest))
     found = (connection.execute(each).scalar() for each in latest)
@@ -98,15 +97,15 @@ def _remembered_offset(connection: Connection, boot: str, steady: float) -> floa
     row = connection.execute(select(lease_clock)).one_or_none()
     if row is None or row.boot != boot:
         return None
-    # Where boots have no names, a clock behind what was reached tells that there was another.
+    # Without ids of boots, a clock that is behind the latest stored time shows that the machine was restarted.
     behind = row.offset + steady < (_latest_written(connection) or row.offset)
     return None if behind else float(row.offset)
 
 
 def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> float:
-    """Return the offset of the lease clock from now on, if the store remembers none of this boot."""
+    """Return the offset for a boot of which the store has none."""
     fresh = connection.execute(select(lease_clock)).one_or_none() is None
-    # A new store starts with the wall's time.
+    # The lease clock of a new store starts with the wall clock's time.
     latest = None if fresh else _latest_written(connection)
     return (wall if latest is None else latest) - steady
 

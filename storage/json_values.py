@@ -1,4 +1,4 @@
-"""Values as rows of a statement, however many they are: they are one parameter, and its text is always the same."""
+"""Any number of values as a single parameter of a statement, whose text is therefore always the same."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class _Elements(FunctionElement[str]):
-    """The elements of an array of JSON, as texts, each in a row's column ``value``."""
+    """A table of the elements of a JSON array, as texts, in the column ``value``."""
 
     inherit_cache = True
 
@@ -34,14 +34,14 @@ def _of_postgresql(called: _Elements, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 def json_rows(parameter: str) -> TableValuedAlias:
-    """Return a row for each text of a parameter, an array of JSON; its column is ``value``."""
+    """Return a table of the texts in a parameter, a JSON array; its column is ``value``."""
     return _Elements(bindparam(parameter, type_=JSON)).table_valued("value")
 
 
 class _OneOf(FunctionElement[bool]):
-    """A test that the first of two arguments, a column, has one of the values of the second one, a subquery."""
+    """A condition that the first argument, a column, has one of the values of the second, a subquery."""
 
-    # It has no type: beside one of truth values SQLite would be asked whether it equals 1.
+    # It has no SQL type: as a boolean, SQLAlchemy would compare it with 1 in SQLite.
     inherit_cache = True
 
 
@@ -53,13 +53,13 @@ def _is_in(called: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(_OneOf, "postgresql")
 def _equals_any(called: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
-    # Of IN its planner makes a join, and reads all rows of a model where it knows nothing of their number.
+    # The planner turns IN into a join, and without statistics reads all rows of a model.
     column, values = (compiler.process(each, **kw) for each in called.clauses)
     return f"{column} = ANY (ARRAY{values})"
 
 
 def one_of(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
-    """Return the condition that a column has one of the values of a parameter, an array of JSON."""
+    """Return the condition that a column has one of the values in a parameter, a JSON array."""
     value = json_rows(parameter).c.value
     chosen = select(value if isinstance(column.type, String) else cast(value, BigInteger))
     return _OneOf(column, chosen.scalar_subquery())

@@ -1,10 +1,10 @@
-"""Brings a store to the schema this version knows, or says why it cannot.
+"""Creates the schema of a store, or upgrades it to that of this version.
 
-A new store is made from `schema.metadata`; the migrations, which take ten times as long, upgrade those of revisions
+A new store is created from `schema.metadata`; migrations, which take ten times as long, upgrade stores of revisions
 before `HEAD`.
 
-Changing the schema: edit `schema`, or `records.Event` for a column of the log, and add
-`migrations/versions/NNNN_what.py` by hand (the number is the revision). A test compares a new store with what the
+To change the schema, edit `schema` (for a column of the log, `quercus.labelling.event.Event`), and add
+`migrations/versions/NNNN_what.py` by hand, where the number is the revision. A test compares a new store with what the
 migrations build.
 """
 
@@ -29,14 +29,14 @@ SCRIPTS = "quercus.storage:migrations"
 
 
 def ensure_schema(database: Database) -> None:
-    """Create or upgrade the tables in one transaction; two processes may do it at once.
+    """Create or upgrade the tables in one transaction; several processes may do so at once.
 
     Raises
     ------
     UnknownSchema
-        When the store's revision is unknown here.
+        If this version does not know the revision of the store.
     CorruptStore
-        When the file is a database of something else, or has triggers that may change what is stored.
+        If the database is not a store, or has triggers that may change what is stored.
     """
     if database.dialect.read_only:
         _check_schema(database)
@@ -73,7 +73,7 @@ def _check_schema(database: Database) -> None:
 
 
 def stored_revision(connection: Connection, store: str) -> str | None:
-    """Schema revision of the store, None when it is new."""
+    """Return the schema revision of the store; None if it is new."""
     tables = inspect(connection).get_table_names()
     if REVISION_TABLE not in tables:
         if tables:
@@ -93,7 +93,7 @@ def _create_schema(connection: Connection) -> None:
 
 
 def check_known(found: str, store: str) -> None:
-    """Raise `UnknownSchema` for a revision that no migration starts from."""
+    """Raise `UnknownSchema` for a revision that this version does not know."""
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     known = ScriptDirectory.from_config(_alembic_config()).walk_revisions()
@@ -102,7 +102,7 @@ def check_known(found: str, store: str) -> None:
 
 
 def upgrade_schema(connection: Connection) -> None:
-    """Run the migrations that come after the revision of a database; of an empty one, all of them."""
+    """Run all migrations after the revision of a database; for an empty one, all of them."""
     from alembic import command  # noqa: PLC0415
 
     config = _alembic_config()
@@ -111,7 +111,7 @@ def upgrade_schema(connection: Connection) -> None:
 
 
 def _alembic_config() -> Any:
-    # Loaded only when a store has another revision: that takes longer than opening a store.
+    # imported only if a store has another revision: the import takes longer than opening a store
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

@@ -1,4 +1,4 @@
-"""Models: create, read, change, delete."""
+"""Models: creating, reading, extending and changing them."""
 
 import sqlite3
 import uuid
@@ -44,7 +44,7 @@ COUNTERS = (
 
 
 SpecificationRule: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
-"""Makes the next specification from the present one, and its budget; None: no change. It may raise any error."""
+"""Returns the next specification and budget for the present specification, None for no change; may raise any error."""
 
 
 def create(
@@ -55,7 +55,7 @@ def create(
     clock: Clock,
     admit: Callable[[int], object] | None = None,
 ) -> ModelRecord:
-    """Insert a model with an empty log, unless `admit`, called with the new number of models, raises."""
+    """Insert a model with an empty log, unless `admit`, which is called with the new number of models, raises."""
     checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
@@ -69,7 +69,7 @@ def create(
 def insert_empty(
     connection: Connection, name: str, specification: bytes, budget: int, created_at: float
 ) -> int:
-    """Insert the row of a model whose log is empty, and return its key; `AlreadyExists` when the name is taken."""
+    """Insert the row of a model with an empty log, and return its key; raise `AlreadyExists` if the name is taken."""
     made = insert_new(
         connection,
         model,
@@ -89,7 +89,7 @@ def insert_empty(
 
 
 def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
-    """The model with its counts."""
+    """Return a model with its counts."""
     row = _by_name().run(connection, now=now.clock, wanted=name)
     if row is None:
         raise NotFound("model", name)
@@ -97,13 +97,13 @@ def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
 
 
 def new_uid() -> str:
-    """An identity for a model: never given to another, of this store or any."""
+    """Return a new uid for a model, unique among all stores."""
     return str(uuid.uuid4())
 
 
 def models_of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
-    """The models of these keys that are there, with their counts."""
-    if len(keys) == 1:  # as a grower asks, most often
+    """Return the models with these keys that exist, with their counts."""
+    if len(keys) == 1:  # most calls of a grower
         with suppress(CorruptStore):
             row = _by_key().run(connection, now=now.clock, wanted=keys[0])
             return [] if row is None else [_to_record(row, now)]
@@ -115,13 +115,13 @@ def models_of_keys(connection: Connection, keys: Sequence[int], now: Timestamps)
 
 
 def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
-    """The models that have a query that is open, or leased."""
+    """Return the models that have an open or leased query."""
     live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
     return _sound_records(connection, _with_counts().where(live.exists()), {}, now)
 
 
 def read_page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
-    """Models in order of name, those after `after`."""
+    """Return models in order of name, after the name `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
     return _sound_records(connection, wanted, {}, now, limit)
@@ -134,9 +134,9 @@ def _sound_records(
     now: Timestamps,
     limit: int | None = None,
 ) -> list[ModelRecord]:
-    """Return the records of a statement without damaged models, each of which would make the list unreadable.
+    """Return the records of a statement, without damaged models, which would make the whole list unreadable.
 
-    `limit`: that of the statement; models after it take the places of damaged ones, since a short page is the last.
+    `limit` is that of the statement. Later models take the place of damaged ones, since a short page means the end.
     """
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
@@ -163,7 +163,7 @@ def _sound_records(
 
 
 def read_names(connection: Connection) -> list[str]:
-    """Return the names of all models in order; names that cannot be read as text are left out."""
+    """Return the names of all models, in order, without names that cannot be read as text."""
     statement: Select[Any] = select(type_coerce(model.c.name, NullType())).where(LIVE).order_by(model.c.name)
     return [name for name in connection.execute(statement).scalars() if isinstance(name, str)]
 
@@ -182,7 +182,7 @@ class Extension:
     specification : bytes
         The specification of the extended model.
     before, now : tuple of int
-        Numbers of attributes and classes, before the extension and with it.
+        Numbers of attributes and classes before and after the extension.
     """
 
     specification: bytes
@@ -198,9 +198,10 @@ def extend(
     is_same: Callable[[bytes, Shape], bool],
     clock: Clock,
 ) -> ModelRecord:
-    """Extend a model by a rule that runs while the model is held, as an event of the log; once for each request.
+    """Extend a model by a rule that runs while the model is locked, as an event of the log, once for each request.
 
-    `is_same` says whether the specification of an earlier event has what this request adds, after the shape before it.
+    `is_same` is called if the request extended the model before, with the specification of that event and the shape
+    before it; it returns whether that extension was the same.
     """
     checks.name_text("request_id", request)
     row = lock_model(connection, name)
@@ -236,10 +237,9 @@ def respecify(
     clock: Clock,
     known: KnownModel | None = None,
 ) -> ModelRecord:
-    """Change the present specification while the model is held, as an event of the log.
+    """Change the present specification by a rule that runs while the model is locked, as an event of the log.
 
-    If the new budget is spent, the queries that have some of several answers are settled with those, if the model is
-    `known`.
+    If the new budget is spent and the model is `known`, queries with some of several answers are settled with those.
     """
     row = lock_model(connection, name)
     now = clock()
@@ -273,11 +273,13 @@ def _with_counts() -> Select[Any]:
     now = bindparam("now", type_=Double)
     mine = query.c.model_id == model.c.id
     leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.ends > now)
-    stays = or_(query.c.ends > now, query.c.wanted, query.c.answers > 0)  # else withdrawn when its lease ends
-    # Two counts, each by its stretch of the index: of one with OR either database reads more than it counts.
+    stays = or_(
+        query.c.ends > now, query.c.wanted, query.c.answers > 0
+    )  # others are withdrawn when the lease ends
+    # two counts, each by a range of the index: for a single count with OR, both databases read more rows
     free = select(func.count()).where(mine, query.c.state == QueryState.OPEN)
     held = select(func.count()).where(mine, query.c.state == QueryState.LEASED, stays)
-    # gold questions that were returned, which wait for no label; by an index that has them alone
+    # gold questions that were given back, which do not wait for a label; they have an index of their own
     gold = select(func.count()).where(mine, query.c.state == QueryState.OPEN, query.c.gold.is_(True))
     waiting = select(log.c.clock).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
@@ -303,11 +305,11 @@ def _with_keys() -> Select[Any]:
 
 
 _SOUND_TYPES: Final[set[tuple[type, ...]]] = set()
-"""Types of the cells of rows that were found to be sound; they are few."""
+"""Types of the cells of rows that passed the check; there are few combinations."""
 
 
 def _check_types(row: AnyRow) -> None:
-    """Raise `CorruptStore` if a cell has a type that its column cannot have; SQLite keeps any."""
+    """Raise `CorruptStore` if a cell has a type that its column does not allow, which SQLite does not prevent."""
     kinds = tuple(map(type, row))
     if kinds in _SOUND_TYPES:
         return

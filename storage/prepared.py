@@ -1,6 +1,6 @@
-"""Statements that every commit runs: their text is made once for each database, and the database's driver runs it.
+"""Statements that are compiled once for each database, and then run by the database's driver, for frequent use.
 
-To make such a statement ready takes SQLAlchemy ten times as long as SQLite takes to run it.
+SQLAlchemy takes ten times as long to prepare such a statement as SQLite takes to run it.
 """
 
 from collections import namedtuple
@@ -16,9 +16,9 @@ from sqlalchemy.sql.elements import ClauseElement
 from quercus.storage.backend import backend_of
 
 Rows: TypeAlias = Sequence[Any]
-"""Rows, each a named tuple of its cells."""
+"""Rows, each a named tuple."""
 Write: TypeAlias = "tuple[Prepared, Sequence[Mapping[str, Any]]]"
-"""An insert or update of one row, and the rows, each with values of all its parameters."""
+"""An insert or update of one row, and the rows to write, each with values for all parameters."""
 
 
 class Prepared:
@@ -26,7 +26,7 @@ class Prepared:
 
     Parameters
     ----------
-    statement : with a `bindparam` for each value; what it returns are numbers, texts, bytes and truth values.
+    statement : with a `bindparam` for each value; it returns only numbers, strings, bytes and booleans.
     """
 
     def __init__(self, statement: Executable) -> None:
@@ -40,43 +40,43 @@ class Prepared:
         self._truths = {place for place, each in enumerate(columns) if isinstance(each.type, Boolean)}
 
     def run(self, connection: Connection, **values: Any) -> Any:
-        """Run it in a transaction; return the row, None where there is none."""
+        """Run the statement in a transaction; return the first row, or None."""
         found = self.run_for_all(connection, **values)
         return found[0] if found else None
 
     def run_for_all(self, connection: Connection, **values: Any) -> Rows:
-        """Run it in a transaction; return all rows."""
+        """Run the statement in a transaction; return all rows."""
         return [self._row(*cells) for cells in backend_of(connection).fetch(connection, self, values)]
 
     def run_for_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run it, an insert or update, in a transaction for each row; no two update the same row."""
+        """Run the statement, an insert or update, for each row; no two may update the same row of the table."""
         write_together(connection, (self, rows))
 
     def fetch_by(self, driver: SqliteConnection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run it on SQLite's own connection, in whatever transaction that is; return all rows."""
+        """Run the statement on a connection of SQLite's driver; return all rows."""
         given = {**self._constants, **values}
         found = driver.execute(self._text, [given[name] for name in self._order]).fetchall()
         return [self._with_truths(row) for row in found] if self._truths else found
 
     def _with_truths(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The row with truth values for the 0 and 1 of SQLite; other cells are damaged, and stay for who looks."""
+        """Return the row with booleans for SQLite's 0 and 1; other values are damage, and stay as they are."""
         cells = list(row)
         for place in self._truths:
             cells[place] = bool(cells[place]) if cells[place] in (0, 1) else cells[place]
         return tuple(cells)
 
     def write_by(self, driver: SqliteConnection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run it on SQLite's own connection for each row."""
+        """Run the statement on a connection of SQLite's driver, for each row."""
         driver.executemany(self._text, [[row[name] for name in self._order] for row in rows])
 
 
 def write_together(connection: Connection, *writes: Write) -> None:
-    """Write rows in a transaction, by one statement where the database can: no write may depend on another one."""
+    """Write rows in a transaction, by a single statement if the database can: no write may depend on another."""
     some = [each for each in writes if each[1]]
     if some:
         backend_of(connection).write_together(connection, some)
 
 
 def driver_of(connection: Connection) -> SqliteConnection:
-    """SQLite's own connection beneath one of SQLAlchemy."""
+    """Return the connection of SQLite's driver that SQLAlchemy's connection uses."""
     return cast(SqliteConnection, connection.connection.driver_connection)

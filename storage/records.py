@@ -23,32 +23,32 @@ class ModelRecord:
     Attributes
     ----------
     key : int
-        Key of the model, never used again, even if the model is deleted and another gets its name.
+        Key of the model; never used again, even if the model is deleted and another gets its name.
     initial_specification, specification : bytes
         The specification at creation, and the present one; the log's SPECIFICATION events lead from one to the other.
     budget : int
-        Most queries ever answered or leased.
+        Most queries that may be answered or leased.
     sequence_committed, sequence_grown : int
-        Newest event of the log, and the one up to which the newest tree was grown.
+        Newest event of the log, and last event that the newest tree contains.
     sequence_asked : int
-        The event up to which the newest queries were selected.
+        Last event considered when the newest queries were chosen.
     tree_version : int
         0 before the first tree.
     queries_leased, queries_open : int
         A lease that has expired counts as open.
     conflicts : int
-        Number of answers that contradicted the earlier evidence totally.
+        Number of answers that totally contradicted the earlier evidence.
     times_opened : int
-        Counter that grows when a labeller may get a query that was not free before: a query opened or came back, or a
-        budget or the policy changed.
+        Counter that grows when a labeller may get a query that was not free before: a query was opened or given back,
+        or a budget or the policy changed.
     uid : str
         Identity for clients: like `key`, but unique among all stores.
     lag_s : float
-        Seconds that the oldest event that the newest tree does not contain has been in the log; 0 if it contains all.
+        Age in seconds of the oldest event that the newest tree does not contain; 0 if it contains all.
     report : bytes
         The grower's report with the newest tree; empty if there is none.
     shapes : Shapes
-        How many attributes and classes the events of the log have.
+        Shapes of the log.
     """
 
     key: int
@@ -89,8 +89,8 @@ class NewValue:
     attribute : int
         Position of the attribute in the specification.
     index : int
-        0, 1, ... among the *learned* values of the attribute: place in `Store.vocabulary(model)[attribute]`.
-        Declared values are not counted, because the store does not look into specifications.
+        0, 1, ... among the *learned* values of the attribute: position in `Store.vocabulary(model)[attribute]`.
+        Declared values are not counted, because the store does not interpret specifications.
     value : str
     """
 
@@ -101,11 +101,11 @@ class NewValue:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One batch of instances, stored whole or not at all; see `Store.append_instances`.
+    """One batch of instances, stored completely or not at all; see `Store.append_instances`.
 
     If `row_by_row`, rows whose id is stored with other content are refused, and the others are stored.
-    `key` is the `ModelRecord.key` of the intended model: a guard against another model of the same name. `extensions`
-    is how often that model had been extended when the rows were encoded; None: they fit the model as it is.
+    `key` is the `ModelRecord.key` of the intended model, in case another model has its name now. `extensions` is the
+    number of extensions of the model that the rows are encoded for; None accepts any number.
     """
 
     model: str
@@ -115,7 +115,7 @@ class Push:
     new_values: Sequence[NewValue] = ()
     key: int | None = None
     displays: Sequence[bytes] = ()
-    """Displays of the rows, one per row, empty if it has none; or no displays at all. Not part of the evidence."""
+    """Displays, one per row, empty if the row has none; or no displays at all. Not part of the evidence."""
     row_by_row: bool = False
     extensions: int | None = None
     parts: Parts = field(default_factory=dict)
@@ -147,20 +147,20 @@ class AppendedBatch:
 
 @dataclass(frozen=True, slots=True)
 class EventSelection:
-    """The events about instances that are read.
+    """A selection of labellers' events.
 
     Attributes
     ----------
     after : int
-        Only events after this sequence number, or before it if the newest come first (0: from the end).
+        Only events after this sequence number; if `newest_first`, only events before it (0 for all).
     limit : int
     newest_first : bool
     authors : tuple of str
-        Authors of the events; empty: all.
+        Authors of the events; empty for all.
     since, until : float or None
-        First time, and the time before which events came, in seconds since 1970.
+        Only events from `since` on, and before `until`, in seconds since 1970.
     instances : tuple of int or None
-        Sequences of INSTANCE events; None: all.
+        Sequences of INSTANCE events; None for all.
     """
 
     after: int = 0
@@ -174,14 +174,14 @@ class EventSelection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstanceColumns:
-    """INSTANCE events that follow each other in the log, as columns.
+    """Consecutive INSTANCE events of the log, as columns.
 
     Attributes
     ----------
     first : int
-        Sequence of the first; the others' are the next ones.
+        Sequence of the first event.
     values : float64 (n, K)
-        NaN = missing, or uncertain.
+        NaN where a value is missing or uncertain.
     labels : list of bytes
         The source's labels, one per row, encoded by `belief.codec`.
     parts : mapping of (int, int) to tuple of ranges
@@ -205,7 +205,7 @@ class LogSegment:
     last : int
         Sequence of the last event.
     extensions : int
-        How often the model had been extended when this was read: the events have the shape of then.
+        Number of extensions of the model when this was read; the events have the shape of that time.
     """
 
     parts: list[InstanceColumns | Event]
@@ -215,7 +215,7 @@ class LogSegment:
 
 @dataclass(frozen=True, slots=True)
 class AgendaEntry:
-    """A label that growth wants, in the order of the agenda.
+    """An instance whose label growth wants.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class AgendaEntry:
     asked : bytes
         Position of the query in its round; copied into the event that settles it.
     reason : bytes
-        The message for the labeller.
+        Why the query is asked, as a message for the labeller.
     """
 
     instance: int
@@ -234,7 +234,7 @@ class AgendaEntry:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A published tree; `as_of` is the sequence number of the last event from which it was grown."""
+    """A published tree; `as_of` is the sequence number of the last event that it contains."""
 
     version: int
     as_of: int

@@ -1,8 +1,7 @@
-"""The tables. `migrations/` builds them; a test compares the two.
+"""The tables. The migrations build the same tables; a test compares the two.
 
 `model` has one row per model, which also counts the events of its log. A writer locks that row before it appends, so
-sequence numbers have no gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's
-prefixed arguments.
+sequence numbers have no gaps. `log` is append-only.
 """
 
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ from quercus.storage.column_types import KEY, text_type
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
-# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is not loaded.
+# The newest migration, equal to Alembic's head (tested), so that opening a store of this revision imports no Alembic.
 HEAD = max(each.name for each in Path(__file__).parent.glob("migrations/versions/[0-9]*.py"))[:4]
 REVISION_TABLE = "quercus_revision"
 REVISION_TABLE_SQL = (
@@ -52,9 +51,9 @@ metadata = MetaData(
 
 
 def each_of(column: ColumnElement[int]) -> ColumnElement[int]:
-    """The column, for a condition on rows that another condition has found: no index is chosen for it.
+    """Return the column as an expression for which no index is used, for a condition on rows that another has found.
 
-    A planner without statistics takes the index of all answers of a model for as good as that of the steps of a query.
+    A planner without statistics may otherwise prefer the index of all answers of a model to that of a query's steps.
     """
     return column + 0
 
@@ -64,15 +63,15 @@ def _model_column() -> Column[int]:
 
 
 def _foreign_key(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
-    """Reference of a table with many rows to a row that whoever writes them holds.
+    """Return a foreign key that only SQLite has, for tables with many rows, whose writers have locked the parent row.
 
-    PostgreSQL would look it up for each row, nearly half of the work of an insert.
+    PostgreSQL would look the parent up for each row, which is nearly half of the work of an insert.
     """
     return ForeignKeyConstraint(columns, to, ondelete="CASCADE").ddl_if(dialect="sqlite")
 
 
 def _event_column(name: str) -> Column[Any]:
-    """The column of a field of `Event`."""
+    """Return the column of a field of `Event`."""
     stored, kind = EVENT_FIELDS[name], EVENT_TYPES[name]
     column_type = text_type(stored.most) if kind is str else _TYPES[kind]
     if name == "sequence":
@@ -90,7 +89,7 @@ model = Table(
     metadata,
     Column("id", KEY, primary_key=True),
     Column("name", text_type(200), nullable=False, unique=True),
-    # Told to clients, who thereby tell a model from a later one of its name.
+    # By it, clients distinguish a model from a later one of the same name.
     Column("uid", text_type(36), nullable=False),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
@@ -98,7 +97,7 @@ model = Table(
     Column("created_at", Double, nullable=False),
     Column("sequence_committed", BigInteger, nullable=False),
     Column("sequence_grown", BigInteger, nullable=False),
-    # Up to which event its newest queries were chosen; they may come before the tree, or after it.
+    # Last event considered when the newest queries were chosen; it may be before or after that of the tree.
     Column("sequence_asked", BigInteger, nullable=False, server_default=text("0")),
     Column("tree_version", BigInteger, nullable=False),
     Column("instance_count", BigInteger, nullable=False),
@@ -106,17 +105,16 @@ model = Table(
     Column("queries_answered", BigInteger, nullable=False),
     Column("queries_refused", BigInteger, nullable=False),
     Column("conflicts", BigInteger, nullable=False),
-    # Counts the changes after which a labeller may get a query that was not available before: a query opened or came
+    # Counts the changes after which a labeller may get a query that was not free before: a query was opened or given
     # back, or a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
-    # The grower's report about it beside its trees: `quercus.v1.GrowthReport`.
+    # The grower's report: `quercus.v1.GrowthReport`.
     Column("report", LargeBinary),
-    # It has an end, and its rows are being removed (see `removal`).
+    # The model was deleted, and its rows are being removed (see `removal`).
     Column("deleted", Boolean, nullable=False, server_default=false()),
-    # How many attributes and classes its events have, from which on (`quercus.labelling.shapes`); NULL: all the same.
+    # The shapes of the log (`quercus.labelling.shapes`); NULL for a model that was never extended.
     Column("shapes", text_type()),
-    # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
-    # a stranger.
+    # Without it, SQLite assigns the id of a deleted model again, and a late snapshot would reach the wrong model.
     sqlite_autoincrement=True,
 )
 
@@ -130,7 +128,7 @@ change_counter = Table(
     Column("number", BigInteger, nullable=False),
 )
 
-# Of each model the newest commit that changed it. The row of a deleted model stays, so that its end is seen too.
+# The newest commit that changed each model. The row of a deleted model stays for a while, so that readers notice.
 model_change = Table(
     "model_change",
     metadata,
@@ -146,7 +144,7 @@ log = Table(
     Column("model_id", KEY, primary_key=True),
     _foreign_key(["model_id"], ["model.id"]),
     *map(_event_column, EVENT_FIELDS),
-    # The lease clock, by which the lag of the tree is measured. It belongs to one store, and is not exported.
+    # Time of the lease clock, from which the lag of the tree is computed. It belongs to the store, and is not exported.
     Column("clock", Double, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -166,7 +164,7 @@ Index(
     postgresql_where=log.c.instance.is_not(None),
 )
 
-# What labellers said, by kind and in order; instances are not in it.
+# Labellers' events, by kind and in order, without INSTANCE events.
 for _name, _columns in (
     ("ix_log_said", (log.c.model_id, log.c.kind)),
     ("ix_log_spoken", (log.c.model_id, log.c.sequence)),
@@ -181,7 +179,7 @@ Index(
     postgresql_where=log.c.request.is_not(None),
 )
 
-# Marks of gold questions, and the answers to them; most models have none.
+# Marks of gold questions and answers to them; most models have none.
 Index(
     "ix_log_gold",
     log.c.model_id,
@@ -202,7 +200,7 @@ vocabulary = Table(
 )
 Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
 
-# What people see beside a row; no part of the evidence. Most rows have none.
+# What people see of a row beside its values; not part of the evidence. Most rows have none.
 display = Table(
     "display",
     metadata,
@@ -236,17 +234,17 @@ query = Table(
     Column("tree_version", BigInteger, nullable=False),
     Column("labeller", text_type(200)),
     Column("token", text_type(64)),
-    # Times of the lease clock (see `clocks`).
+    # Times are those of the lease clock (see `clocks`).
     Column("ends", Double),
     Column("not_before", Double),
     Column("sequence", BigInteger),
-    # How many of several answers there are, and whether the newest agenda names it.
+    # Number of answers that count, and whether the newest agenda names the query.
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
-    # Id of the access token by which it was leased last; NULL where none was asked for.
+    # Id of the access token with which it was last leased; NULL if there was none.
     Column("credential", text_type(32)),
     Column("created_at", Double, nullable=False),
-    # Whether it is a gold question, in place of one that growth asks.
+    # True for a gold question, which growth did not ask for.
     Column("gold", Boolean, nullable=False, server_default=false()),
 )
 Index(
@@ -261,9 +259,9 @@ Index("ix_query_settled", query.c.model_id, query.c.sequence)
 Index("ix_query_labeller", query.c.model_id, query.c.labeller, query.c.sequence)
 for _name, _column in (("ix_query_expiry", query.c.ends), ("ix_query_postponed", query.c.not_before)):
     Index(_name, _column, sqlite_where=_column.is_not(None), postgresql_where=_column.is_not(None))
-# An instance has at most one query that is open or leased: the database refuses a second one. It is not this index that
-# keeps a query from being settled twice, but serialisation: a server has one writer, a transaction holds its model, and
-# within a group of calls a query that an earlier call changed is read again (`Desk.suffices_for`).
+# An instance has at most one open or leased query: the database refuses a second one. The index does not keep a query
+# from being settled twice; serialisation does: a transaction locks its model, and within a group of calls, a query that
+# an earlier call changed is read again (`Desk.suffices_for`).
 Index(
     "ix_query_live",
     query.c.model_id,
@@ -273,8 +271,8 @@ Index(
     postgresql_where=query.c.state <= 2,
 )
 
-# Every step of every query, only ever added to; also every lease ever given, so that a late answer can be told from a
-# made-up token. Rows go with their query, and only withdrawn ones that nobody ever held are removed.
+# Every step of every query, and so every lease ever given, which tells a late answer from a made-up token. Rows are
+# never changed; they are removed with their query, if it was withdrawn and nobody ever held it.
 query_history = Table(
     "query_history",
     metadata,
@@ -302,7 +300,7 @@ Index("ix_query_history_labeller", query_history.c.model_id, query_history.c.lab
 Index("ix_query_history_clock", query_history.c.clock)
 Index("ix_query_history_step", query_history.c.model_id, query_history.c.step, query_history.c.clock)
 
-# One row: how the lease clock runs on this boot of the machine.
+# One row: the offset of the lease clock, and the boot that it is valid for.
 lease_clock = Table(
     "lease_clock",
     metadata,
@@ -311,7 +309,7 @@ lease_clock = Table(
     Column("offset", Double, nullable=False),
 )
 
-# How a model is labelled; no row: the defaults.
+# Labelling policies; a model without a row has the defaults.
 policy = Table(
     "policy",
     metadata,
@@ -329,17 +327,17 @@ policy = Table(
     Column("gold_share", Double, nullable=False, server_default=text("0")),
 )
 
-# Growers that share the store, each for as long as it renews its row (see `growers`).
+# Growers that share the store; each is live as long as it renews its row (see `growers`).
 grower = Table(
     "grower",
     metadata,
     Column("id", text_type(64), primary_key=True),
     Column("place", text_type(200), nullable=False),
-    # Of the lease clock.
+    # Time of the lease clock.
     Column("until", Double, nullable=False),
 )
 
-# Which grower has taken a model, and how often it was taken; no row: never.
+# The grower that has taken a model, and how often it was taken; no row if never.
 growing = Table(
     "growing",
     metadata,
@@ -349,7 +347,7 @@ growing = Table(
 )
 Index("ix_growing_owner", growing.c.owner)
 
-# Callers: bearer tokens, stored only as digests.
+# Access tokens of callers; only digests of the secrets are stored.
 token = Table(
     "token",
     metadata,
@@ -357,14 +355,14 @@ token = Table(
     Column("name", text_type(200), nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("roles", text_type(), nullable=False),
-    # Names of models, JSON; NULL: all.
+    # Names of models, in JSON; NULL for all.
     Column("models", text_type()),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
 )
 
-# Administrative calls, appended and never changed.
+# The audit log of administrative calls; rows are never changed.
 audit = Table(
     "audit",
     metadata,

@@ -1,6 +1,6 @@
-"""Trees as they were published, one row a version; of old versions only some are kept.
+"""Published trees, one row for each version; only the newest versions are kept.
 
-A tree is a function of the log, which is kept for ever: any old one can be grown again.
+A tree is a function of the log, which is kept for ever, so any old tree can be grown again.
 """
 
 from sqlalchemy import Connection, bindparam, delete, func, select
@@ -18,7 +18,7 @@ _REMOVE = Prepared(
 
 
 def add_snapshot(connection: Connection, model_id: int, new: Snapshot, keep: int) -> None:
-    """Insert the next version, and remove all that are older than the newest `keep`; the caller holds the model."""
+    """Insert the next version, and remove all but the newest `keep` versions; the caller has locked the model."""
     insert_rows(
         connection, snapshot, ("model_id", "version", "as_of", "data", "created_at"),
         [(model_id, new.version, new.as_of, new.data, new.created_at)],
@@ -27,7 +27,7 @@ def add_snapshot(connection: Connection, model_id: int, new: Snapshot, keep: int
 
 
 def get_snapshot(connection: Connection, name: str, version: int | None) -> Snapshot:
-    """One version, or the newest."""
+    """Return one version, by default the newest."""
     row = find_model(connection, name)
     wanted = row.tree_version if version is None else version
     found = connection.execute(

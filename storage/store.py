@@ -1,4 +1,4 @@
-"""The store's door: every call is one transaction."""
+"""The store. Every call is one transaction."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,19 +28,19 @@ from quercus.storage.sqlite.dialect import SqliteDialect
 
 BUSY_TIMEOUT_S = 10.0
 LOOK_FOR_REMOVALS_S = 60.0
-"""Seconds between two looks for rows that another process's deletion left behind."""
+"""Seconds between two searches for rows that another process's deletion left behind."""
 
 
 class Store(LogCalls, QueryCalls, GrowthCalls):
     """The store of models, their evidence, queries and trees, in one database.
 
     Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
-    (specifications, labels, trees, reasons) are kept as they are given. Every method may raise `StoreError`
-    (`StoreBusy`, `ReadOnlyStore`, `CorruptStore`), `NotFound` for an unknown model, query, instance or tree
-    version, `InvalidInput` for an argument out of bounds.
+    (specifications, labels, trees, reasons) are stored uninterpreted. Every method may raise `StoreError` (`StoreBusy`,
+    `ReadOnlyStore`, `CorruptStore`), `NotFound` for an unknown model, query, instance or tree version, and
+    `InvalidInput` for an argument out of bounds.
     """
 
-    _removes = True  # for all that is known
+    _removes = True  # an earlier process may have left rows
     _removal_looked = 0.0
 
     @classmethod
@@ -63,19 +63,19 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
             ``sqlite:///relative/path`` or ``sqlite:////absolute/path``, whose folder must exist, or
             ``postgresql://user@host/database``, which must exist.
         clock : callable, optional
-            Returns seconds since 1970, only for times that are shown: it may be set at will. None: the machine's clock,
-            or the database's if processes of several machines may share the store.
+            Returns seconds since 1970, for times that people see and the expiry of tokens; it need not be steady. By
+            default the machine's clock, or the database's if several machines may share the store.
         steady : callable, optional
-            Returns seconds since the machine was started, for leases: the same in all processes, never going back.
-            None: as for `clock`.
+            Returns seconds since the machine was started, for leases; it must be the same in all processes, and never
+            go back. The default is as for `clock`.
         boot : str, optional
-            Name of this boot; None: the system's.
+            Id of this boot; by default the system's.
         busy_timeout_s : float
-            Longest time that a write waits for another process.
+            Most seconds that a write waits for another process.
         check_s : float
-            Longest time to check whether the file is damaged; 0: no check.
+            Most seconds for checking the file for damage; 0 for no check.
         read_only : bool
-            Open a store of this version's schema for reading only: every write is refused (`ReadOnlyStore`).
+            Open a store with this version's schema only for reading; writes raise `ReadOnlyStore`.
 
         Raises
         ------
@@ -110,9 +110,8 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     ) -> int:
         """Create a model from lines that `dump` yielded, all or nothing; return the number of events.
 
-        It is one transaction: in SQLite nothing else is written meanwhile (docs/operating.md says how long).
-
-        See `quercus.storage.admin.transfer.load_model`.
+        In SQLite, nothing else can be written meanwhile (docs/operating.md says how long that takes). See
+        `quercus.storage.admin.transfer.load_model`.
         """
         with self._database.write(unhurried=True) as connection:
             return transfer.load_model(connection, lines, self._clock_of(connection), name, meaning)
@@ -133,7 +132,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         return HEAD
 
     def size_bytes(self) -> int:
-        """Return the size of the store on disk; 0 if the database does not tell."""
+        """Return the size of the store on disk, in bytes."""
         return self._database.size_bytes()
 
     def free_bytes(self) -> int | None:
@@ -142,7 +141,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
 
     def beside(self, suffix: str) -> Path | None:
-        """Return a path beside the store's file, for files that can be made again; None if the store is not a file."""
+        """Return a path beside the store's file, for files that can be recreated; None if the store is not a file."""
         return self._database.dialect.path_beside(suffix)
 
     @property
@@ -152,7 +151,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
     @property
     def write_trouble(self) -> str:
-        """The reason why the store takes no writes, such as a full disk; empty if it does. Try refused writes again."""
+        """The reason why the store refuses writes, such as a full disk; empty if it accepts them."""
         return self._database.write_trouble
 
     def claim(self, holder: str) -> None:
@@ -163,7 +162,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         Parameters
         ----------
         holder : str
-            The server in words, for the error of a second one.
+            Description of the server, for the error of a second one.
 
         Raises
         ------
@@ -173,11 +172,11 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         self._database.claim(holder)
 
     def keep_reserve(self) -> None:
-        """Reserve some space on the disk from now on, so that models can be deleted when it is full; for servers."""
+        """Keep some disk space reserved from now on, so that models can be deleted on a full disk; for servers."""
         self._database.keep_reserve()
 
     def try_to_write(self) -> None:
-        """Write almost nothing, to find out whether the store takes writes; raise `StoreError` if it does not."""
+        """Make a minimal write, and raise `StoreError` if the store refuses it."""
         with self._database.probe_write() as connection:
             connection.execute(update(lease_clock).values(boot=lease_clock.c.boot))
 
@@ -186,7 +185,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         self._database.check_room()
 
     def close(self) -> None:
-        """Close every connection; later calls raise `StoreError`."""
+        """Close all connections; later calls raise `StoreError`."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -241,17 +240,17 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
             return models.read_page(connection, after, limit, self._clocks.now(connection))
 
     def model_names(self) -> list[str]:
-        """Return the names of all models, of damaged ones too, in order."""
+        """Return the names of all models, including damaged ones, in order."""
         with self._database.read() as connection:
             return models.read_names(connection)
 
     def key_of(self, name: str) -> int:
-        """Return the `ModelRecord.key` of a model, damaged or not; no other model has it, or will have it."""
+        """Return the `ModelRecord.key` of a model, even of a damaged one."""
         with self._database.read() as connection:
             return find_key(connection, name)
 
     def find_damage(self, name: str, contents: ContentReader) -> str:
-        """Return the first damage of a model, read as the service reads it; empty: none. It reads all of the model."""
+        """Read all of a model, and return the first damage; empty if there is none."""
         with self._database.read(unhurried=True) as connection:
             key = find_key(connection, name)
             faults = (str(fault) for fault in model_faults(connection, key, contents) if fault.is_damage)
@@ -272,16 +271,16 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
         The model is invisible from now on, and its name is free; `remove_deleted` removes its rows.
         """
-        self._removes = True  # also where the call fails after the commit
+        self._removes = True  # even if the call fails after the commit
         self._removes = self._database.write_when_full(partial(removal.mark_deleted, name=name))
 
     @property
     def removes(self) -> bool:
-        """True if rows of deleted models may be left: after a deletion here or, once a minute, by another process."""
+        """True if rows of deleted models may be left: after a deletion here, and once a minute for other processes."""
         return self._removes or time.monotonic() - self._removal_looked >= LOOK_FOR_REMOVALS_S
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
-        """Remove a number of rows of deleted models, fewer on a full disk; return whether more are left."""
+        """Remove up to `rows` rows of deleted models, fewer on a full disk; return whether more are left."""
         counts = (rows, *(min(rows, few) for few in removal.FEW_ROWS))
         self._removes, self._removal_looked = True, time.monotonic()
         self._removes = self._database.write_when_full(
@@ -296,35 +295,36 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         request: str,
         is_same: Callable[[bytes, Shape], bool],
     ) -> ModelRecord:
-        """Give a model further classes or attributes; appends a SPECIFICATION event, once for each request.
+        """Add classes or attributes to a model, as a SPECIFICATION event, once for each request.
 
-        The rule makes the extension from the present specification while the model is locked. Earlier events are read
-        in the new shape from then on (`quercus.labelling.shapes`). See `models.extend`.
+        The rule computes the extension from the present specification while the model is locked. From then on, earlier
+        events are read in the new shape (`quercus.labelling.shapes`). See `models.extend` for `is_same`.
 
         Raises
         ------
         AlreadyExists
-            If the request extended the model before, by something else.
+            If the request was used for a different extension.
         """
         with self._database.write() as connection:
             return models.extend(connection, name, rule, request, is_same, self._clock_of(connection))
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
-        """Change specification and budget; appends a SPECIFICATION event.
+        """Change specification and budget, as a SPECIFICATION event.
 
         Raises
         ------
         FailedPrecondition
-            If more queries are answered or leased already than the new budget allows.
+            If more queries are answered or leased than the new budget allows.
         """
         return self.revise(name, lambda _: (specification, budget))
 
     def revise(
         self, name: str, rule: models.SpecificationRule, known: KnownModel | None = None
     ) -> ModelRecord:
-        """Change a model like `respecify`, by a rule that runs while the model is locked: no other change is lost.
+        """Change a model like `respecify`, by a rule that runs while the model is locked, so that no change is lost.
 
-        If the new budget is spent, queries of a `known` model that have some of several answers are settled by them.
+        If the new budget is spent and the model is `known`, queries with some of several answers are settled with
+        those.
         """
         with self._database.write() as connection:
             return models.respecify(connection, name, rule, self._clock_of(connection), known)

@@ -1,4 +1,4 @@
-"""URLs of stores: read, and shown without their passwords."""
+"""URLs of stores: parsing them, and showing them without passwords."""
 
 import os
 from typing import Final
@@ -10,26 +10,26 @@ from sqlalchemy.exc import ArgumentError
 from quercus.belief.errors import InvalidInput
 
 SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
-"""Parameters of libpq that nobody but the database is shown."""
+"""Parameters of libpq that must not be shown."""
 
 MORE_SECRETS: Final = "QUERCUS_STORE_SECRETS"
-"""Variable of the environment for those of `SECRETS` for which libpq has none, as the query of a URL."""
+"""Environment variable with those of `SECRETS` for which libpq has no variable, in the form of a URL's query."""
 
 KINDS: Final = "sqlite:///path/to/file or postgresql://user@host/database"
 
 
 _BEGINNINGS: Final = ("postgres:", "postgresql:", "postgresql+")
-"""Beginnings of a store that is meant as a URL, even where it is none."""
+"""A store with such a beginning is meant as a URL, even if it is not a valid one."""
 
 
 def is_url(store: str) -> bool:
-    """Return whether a store is named by a URL, right or wrong; else it is the path of a file."""
+    """Return whether a store is named by a URL, valid or not; otherwise it is the path of a file."""
     return "://" in store or store.startswith(_BEGINNINGS)
 
 
 def parse_url(url: str) -> URL:
-    """Parse the URL of a store; `InvalidInput` when it is none, or of a database that is not supported."""
-    if url.startswith("postgres://"):  # as libpq and its friends have it too
+    """Parse the URL of a store; raise `InvalidInput` if it is invalid, or its database is not supported."""
+    if url.startswith("postgres://"):  # libpq and other tools accept it too
         url = "postgresql" + url.removeprefix("postgres")
     try:
         parsed = make_url(url)
@@ -61,9 +61,9 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(url: str) -> tuple[str, dict[str, str]]:
-    """Return a URL that others may see, and the environment in which it opens the same store.
+    """Return the URL without secrets, and environment variables with which it opens the same store.
 
-    The command line of a process can be read by every user of the machine, its environment cannot.
+    Every user of the machine can read the command line of a process, but not its environment.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -78,14 +78,14 @@ def without_secrets(url: str) -> tuple[str, dict[str, str]]:
 
 
 def with_secrets(url: URL) -> URL:
-    """Return the same URL with what `without_secrets` put into the environment of this process, but the password.
+    """Return the URL with the secrets that `without_secrets` put into the environment, except for the password.
 
-    Libpq finds the password there by itself.
+    Libpq itself finds the password there.
     """
     return url.update_query_string(os.environ.get(MORE_SECRETS, ""))
 
 
 def without_password(url: URL) -> URL:
-    """Return the same URL without its secrets."""
+    """Return the URL without its password."""
     place = {"username": url.username, "host": url.host, "port": url.port, "database": url.database}
     return URL.create(url.drivername, **place, query=url.query).difference_update_query(["password"])  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 def sparkline(values: Sequence[float], width: int = 60, ends: tuple[float, float] | None = None) -> str:
     """Return a curve of at most ``width`` characters; a gap where values are missing (NaN).
 
-    Several values of one character are shown as their mean. ``ends`` are the values of the lowest and the highest
-    character; None: the least and the largest value shown.
+    Values that share a character are averaged. ``ends`` are the values of the lowest and the highest character; None:
+    the smallest and the largest value shown.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def sparkline(values: Sequence[float], width: int = 60, ends: tuple[float, float
     '▅▇'
     """
     if any(abs(value) > _LARGE for value in values):
-        values = [value / 1e150 for value in values]  # else a sum or a difference would be infinite
+        values = [value / 1e150 for value in values]  # otherwise a sum or a difference could overflow
     count = min(max(1, width), len(values))
     bounds = [round(k * len(values) / count) for k in range(count + 1)]
     pieces = ([each for each in values[start:end] if not math.isnan(each)] for start, end in pairwise(bounds))

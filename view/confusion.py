@@ -16,11 +16,11 @@ class ConfusionTable:
     Attributes
     ----------
     classes
-        Those that were said or hold, in the order of the model.
+        The given and the accepted classes that occur, in the order of the model.
     rows
-        For each class that holds: its name, how often each class was said, and the share that was right, in words.
+        For each accepted class: its name, how often each class was given, and the share that was right, in words.
     precision
-        For each class the share that was right where it was said, in words.
+        For each class, the share of its uses that was right, in words.
     count, right
         Rows in all, and those on the diagonal.
     """

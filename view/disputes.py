@@ -1,17 +1,19 @@
-"""Disputes in words: who said what and how surely, how far labellers agree, and who may decide."""
+"""Disputes in words: the labels and their certainty, the agreement of labellers, and who may decide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quercus.client.keys import GRADES
 from quercus.client.results import Agreement, Caller, DisputeLabel, LabellingPolicy
 from quercus.specification.shares import percent_text
+from quercus.specification.written_labels import read_label
+from quercus.view.answers import label_words
 from quercus.view.words import counted
 
 
 def dispute_text(agreement: Agreement) -> str:
-    """Return how many rows are in dispute.
+    """Return the number of rows in dispute, in words.
 
     Examples
     --------
@@ -27,7 +29,7 @@ def dispute_text(agreement: Agreement) -> str:
 
 
 def sureness_text(label: DisputeLabel) -> str:
-    """Return how sure a label is, in the words of the labelling page where it has them.
+    """Return the certainty of a label, where possible in the words of the labelling page.
 
     Examples
     --------
@@ -52,15 +54,20 @@ def sureness_text(label: DisputeLabel) -> str:
     return word if label.reliability >= 1.0 else f"{word}, reliability {label.reliability:.2g}"
 
 
+def said_text(label: DisputeLabel, classes: Sequence[str]) -> str:
+    """Return a label in words."""
+    return label_words(read_label(label.text, classes), label.text)
+
+
 def likeliest(label: DisputeLabel) -> str | None:
-    """Return the one most plausible class of a label; None if there are several."""
+    """Return the most plausible class of a label; None if several are."""
     most = max(label.plausibility.values(), default=0.0)
     top = [name for name, value in label.plausibility.items() if value >= most]
     return top[0] if len(top) == 1 else None
 
 
 def may_decide(caller: Caller, policy: LabellingPolicy) -> bool:
-    """Return whether a caller may decide between labellers; the server decides in the end."""
+    """Return whether a caller may decide between labellers, for display; the server enforces the rule."""
     if not caller.may_call("QueryService/Adjudicate"):
         return False
     if not caller.needs_token:

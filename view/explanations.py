@@ -1,4 +1,4 @@
-"""The reasons why a model says of a row what it says, in words, for terminal and console alike."""
+"""Explanations of a row's prediction in words, for the terminal and the console."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BESIDE = (
     "same labels."
 )
 SEARCHED = (
-    "This learner learns again from all rows, so changes were searched for by bisection: one that a later event took "
-    "back may be missing."
+    "This learner learns anew from all rows, so changes were found by bisection: a change that a later event "
+    "reversed may be missing."
 )
 
 
@@ -29,7 +29,7 @@ def conditions_of(prediction: RowPrediction, nominal: Collection[str]) -> list[s
 
 
 def prediction_text(prediction: RowPrediction, classes: Sequence[str]) -> str:
-    """Return the foremost classes of a prediction with their shares, or that it has none.
+    """Return the likeliest classes of a prediction with their shares; says so if they are equally likely.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def prediction_text(prediction: RowPrediction, classes: Sequence[str]) -> str:
 
 
 def cause_text(change: RowChange) -> str:
-    """Return which events changed what the model says.
+    """Return the events that changed the prediction, in words.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def cause_text(change: RowChange) -> str:
 def effect_text(
     before: RowPrediction, after: RowPrediction, classes: Sequence[str], nominal: Collection[str]
 ) -> str:
-    """Return what a change did: to the first class, or else to the path.
+    """Return the effect of a change, in words: on the likeliest class, or else on the path.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def changes_in(explanation: RowExplanation, nominal: Collection[str]) -> Iterato
 
 
 def changes_head(explanation: RowExplanation) -> str:
-    """Return how many changes there were.
+    """Return the number of changes, in words.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def changes_head(explanation: RowExplanation) -> str:
 
 
 def seen_text(shown: str, classes: Sequence[str]) -> str:
-    """Return what a labeller saw of the model, from the name of the screen; empty if the client sent none.
+    """Return what a labeller saw of the model, from the description of the screen; empty if the client sent none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Guidelines of a lead: plain text as paragraphs, in which addresses are links, and example rows."""
+"""Guidelines for labellers: plain text as paragraphs, with addresses as links, and example rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quercus.client.results import Example, Model
 from quercus.view.rows import value_text
 
 SHOWN_VALUES = 8
-"""Values of an example that are shown: the first attributes, which the model does not hide."""
+"""Maximum number of values shown of an example: those of the first attributes that are not withheld."""
 _ADDRESS = re.compile(r"https?://[^\s<>\"'\u202a-\u202e\u2066-\u2069]+")
 _CLOSING = ".,;:!?)]}"
 
@@ -48,7 +48,7 @@ def _parts_of(line: str) -> list[TextPart]:
 
 
 def example_values(example: Example, model: Model) -> list[tuple[str, str]]:
-    """Return the first values of an example, titles with texts, without attributes that labellers do not see."""
+    """Return the first values of an example as titles and texts, without withheld attributes."""
     presentation = model.specification.presentation
     views = {} if presentation is None else {each.attribute: each for each in presentation.attributes}
     found = []
@@ -69,6 +69,6 @@ def by_class(examples: Sequence[Example], classes: Sequence[str]) -> Mapping[str
 
 
 def title_of(model: Model) -> str:
-    """Return what people call a model: its title, else its name."""
+    """Return the title of a model, or its name if it has none."""
     guidance = model.specification.guidance
     return guidance.title if guidance is not None and guidance.title else model.name

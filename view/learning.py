@@ -1,9 +1,10 @@
-"""The accuracy of a model now, and what more answers would bring, by its predictions of rows before their labels came.
+"""The accuracy of a model, and what more answers would gain, from predictions made before the labels arrived.
 
 The learning curve is a straight line of the log-odds of a right prediction over the logarithm of the number of labels,
 fitted by maximum likelihood to the blocks, each at its middle. Its uncertainty is that of the two coefficients, widened
-where blocks scatter more than chance lets them. The answers needed for an accuracy are those between which the band of
-the line covers it (inverse estimation; Fieller 1954). Nothing is told beyond ``REACH`` times the labels that there are.
+if the blocks scatter more than by chance. The number of answers needed for an accuracy is the interval in which the
+band of the line covers it (inverse estimation; Fieller 1954). There is no extrapolation beyond ``REACH`` times the
+number of labels.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from quercus.specification.shares import Z, percent_text, wilson_interval
 from quercus.view.words import counted
 
 TARGETS: Final = (0.8, 0.9, 0.95, 0.99)
-"""Accuracies for which the answers needed are told."""
+"""Accuracies for which the number of answers needed is shown."""
 REACH: Final = 4.0
-"""Extrapolation ends at so many times the labels that there are."""
+"""Extrapolation ends at this multiple of the number of labels."""
 LEAST_BLOCKS, LEAST_ROWS = 3, 60
-"""Below these no curve is fitted."""
+"""Minimum for fitting a curve."""
 LEAST_UNASKED: Final = 100
-"""Labelled rows that no query asked about, from which on the curve is theirs."""
+"""Minimum of labelled rows without a query for the curve to be based on them alone."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class CurvePoint:
     Attributes
     ----------
     first, last
-        Places of its rows among the labels, from 1.
+        Positions of its rows among the labels, from 1.
     rows
         Rows that count: all of the block, or those that no query asked about.
     right
-        Expected number of right predictions; a row with an uncertain label counts by its share.
+        Expected number of right predictions; a row with an uncertain label counts fractionally.
     """
 
     first: int
@@ -63,7 +64,7 @@ class CurvePoint:
 
 
 def curve_points(recent: RecentAccuracy | None) -> list[CurvePoint]:
-    """Return the points of the accuracy, the oldest first: of rows that no query asked about, or else of all.
+    """Return the points of the curve, oldest first: of rows that no query asked about, or else of all rows.
 
     Examples
     --------
@@ -88,12 +89,12 @@ def curve_points(recent: RecentAccuracy | None) -> list[CurvePoint]:
 
 
 def is_of_unasked(recent: RecentAccuracy) -> bool:
-    """Return whether the curve is that of rows that no query asked about."""
+    """Return whether the curve is based on rows that no query asked about."""
     return sum(block.unasked_rows for block in recent.blocks) >= LEAST_UNASKED
 
 
 def basis_text(recent: RecentAccuracy) -> str:
-    """Return of which rows the curve is, in a sentence.
+    """Return the rows on which the curve is based, in a sentence.
 
     Examples
     --------
@@ -145,7 +146,7 @@ class LearningCurve:
     labels: int
 
     def log_odds(self, labels: float) -> tuple[float, float]:
-        """Return the log-odds at a number of labels, and half the width of their band."""
+        """Return the log-odds at a number of labels, and half the width of the band."""
         x = math.log(labels) - self.centre
         return self.level + self.slope * x, Z * math.sqrt(self.level_variance + self.slope_variance * x * x)
 
@@ -156,7 +157,7 @@ class LearningCurve:
 
 
 def fit_curve(points: Sequence[CurvePoint]) -> LearningCurve | None:
-    """Return the learning curve; None where there are too few rows, or all or none are right.
+    """Return the learning curve; None if there are too few rows, or all or none are right.
 
     Examples
     --------
@@ -199,9 +200,9 @@ class AnswersNeeded:
     target
         The accuracy.
     least, most
-        Ends of the interval, in labels beyond those that there are; None of `most`: beyond the reach.
+        Ends of the interval, in further labels; `most` is None if it is beyond the reach.
     state
-        ``reached``, ``needed``, ``beyond``: not within the reach even at best, or ``unknown``: it cannot be told yet.
+        ``reached``, ``needed``, ``beyond`` (out of reach even at best) or ``unknown`` (not enough data yet).
     """
 
     target: float
@@ -211,7 +212,7 @@ class AnswersNeeded:
 
 
 def answers_needed(curve: LearningCurve | None, target: float) -> AnswersNeeded:
-    """Return how many more labels an accuracy needs, between which numbers.
+    """Return the interval of the number of further labels that an accuracy needs.
 
     Examples
     --------
@@ -233,7 +234,7 @@ def answers_needed(curve: LearningCurve | None, target: float) -> AnswersNeeded:
         return AnswersNeeded(target, 0, 0, "reached")
     least = _first_labels(curve, goal, end, 1.0)
     if curve.slope - Z * math.sqrt(curve.slope_variance) <= 0:
-        return AnswersNeeded(target)  # perhaps it does not learn at all
+        return AnswersNeeded(target)  # possibly the model does not learn at all
     if least is None:
         return AnswersNeeded(target, end - curve.labels, None, "beyond")
     most = _first_labels(curve, goal, end, -1.0)
@@ -243,7 +244,7 @@ def answers_needed(curve: LearningCurve | None, target: float) -> AnswersNeeded:
 
 
 def _first_labels(curve: LearningCurve, goal: float, end: int, side: float) -> int | None:
-    """Return the first number of labels at which one side of the band reaches the goal; None: not before the end."""
+    """Return the first number of labels at which a side of the band reaches the goal; None if it is beyond the end."""
     low, high = curve.labels, end
 
     def reaches(labels: int) -> bool:
@@ -260,7 +261,7 @@ def _first_labels(curve: LearningCurve, goal: float, end: int, side: float) -> i
 
 
 def now_text(curve: LearningCurve | None) -> str:
-    """Return the accuracy at the present number of labels by the curve; empty without one.
+    """Return the current accuracy by the curve, in a sentence; empty without a curve.
 
     Examples
     --------
@@ -274,7 +275,7 @@ def now_text(curve: LearningCurve | None) -> str:
 
 
 def fallen_text(points: Sequence[CurvePoint]) -> str:
-    """Return the accuracy now, where it fell a short while ago and no one curve describes it; empty without points.
+    """Return the current accuracy after a recent fall, which no curve describes, in a sentence; empty without points.
 
     Examples
     --------
@@ -292,7 +293,7 @@ def fallen_text(points: Sequence[CurvePoint]) -> str:
 
 
 def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:
-    """Return how many more answers an accuracy needs, and how long they take at the present pace.
+    """Return the number of further answers that an accuracy needs, and their time at the present pace, in words.
 
     Examples
     --------
@@ -333,7 +334,7 @@ def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:
 def needed_rows(
     curve: LearningCurve | None, pace_s: float | None, targets: Sequence[float] = TARGETS
 ) -> Iterator[tuple[str, str]]:
-    """Yield for each accuracy how many more answers it needs."""
+    """Yield each accuracy with the number of further answers that it needs, in words."""
     for target in targets:
         yield (
             percent_text(target, 0 if round(100 * target, 9).is_integer() else 1),
@@ -342,7 +343,7 @@ def needed_rows(
 
 
 def gain_over_random(recent: RecentAccuracy | None) -> str:
-    """Return why the gain over answers to random rows cannot be told, in a sentence."""
+    """Return the reason why the gain over random queries is unknown, in a sentence."""
     if recent is not None and any(block.unasked_rows for block in recent.blocks):
         return (
             "The gain over answers to random rows cannot be told: the rows that no query asked about taught the model "
@@ -351,8 +352,24 @@ def gain_over_random(recent: RecentAccuracy | None) -> str:
     return "The gain over answers to random rows cannot be told: every labelled row was asked about."
 
 
+def difference_text(recent: RecentAccuracy | None) -> str:
+    """Return why the measured accuracy and the model's own estimate differ, in a sentence or two.
+
+    Examples
+    --------
+    >>> from quercus.client.results import AccuracyBlock
+    >>> difference_text(RecentAccuracy((AccuracyBlock(50, 50, 40, 40.0, 0, 0.0),), 60))
+    'They are of different rows: it asks about the hardest. The estimate is of all, and nobody has checked it.'
+    """
+    if recent is not None and is_of_unasked(recent):
+        return (
+            "The first is counted. The estimate is the model's opinion of itself, and nobody has checked it."
+        )
+    return "They are of different rows: it asks about the hardest. The estimate is of all, and nobody has checked it."
+
+
 def all_cells(recent: RecentAccuracy | None) -> list[ConfusionCell]:
-    """Return the cells of the confusion matrices of all blocks, those of the same classes added."""
+    """Return the sum of the confusion matrices of all blocks."""
     counts: dict[tuple[int, int], int] = {}
     for block in () if recent is None else recent.blocks:
         for cell in block.confusion:

@@ -7,13 +7,12 @@ from typing import Final
 
 from quercus.client.results import AverageConfidence, Labeller, LabellingPolicy, Model, RecentAccuracy
 from quercus.specification.attributes import Attribute, Nominal, plain_number
-from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.shares import percent_text
 from quercus.view.bars import sparkline
 from quercus.view.words import counted
 
 MAX_NAMED: Final = 12
-"""Values or edges of an attribute that are listed."""
+"""Maximum number of values or edges listed of an attribute."""
 ASKED_ARE_HARDEST: Final = (
     "rows that were asked about are the hardest: on all rows the accuracy is usually higher"
 )
@@ -22,8 +21,9 @@ STATES: Final = {
     "done": ("budget spent", "The budget is spent."),
     "asking": ("has queries", "It has queries for labellers."),
     "quiet": ("no queries", "It has no queries now."),
+    "silent": ("never asks", "It never asks: its budget is 0."),
 }
-"""The states of `growth_state`, each in two words and in a sentence."""
+"""The states of `growth_state`, each as a short label and a sentence."""
 _CORRECTORS: Final = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
 
 
@@ -33,34 +33,23 @@ def nominal_names(model: Model) -> frozenset[str]:
 
 
 def growth_state(model: Model) -> str:
-    """Return the state of growth in a word.
+    """Return the state of growth.
 
-    ``growing``: events wait for the tree; ``done``: the budget is spent; ``asking``: it has queries; else ``quiet``.
+    ``growing``: events wait for the tree; ``silent``: the budget is 0; ``done``: it is spent; ``asking``: it has
+    queries; else ``quiet``.
     """
     if model.lag:
         return "growing"
-    if model.budget and model.queries_answered >= model.budget:
+    if not model.budget:
+        return "silent"
+    if model.queries_answered >= model.budget:
         return "done"
     return "asking" if model.queries_open or model.queries_leased else "quiet"
 
 
 def state_text(model: Model) -> str:
-    """Return what a model does now, in a sentence."""
-    why = why_it_stopped(model)
-    return f"{why[0].upper()}{why[1:]}." if why else STATES[growth_state(model)][1]
-
-
-def why_it_stopped(model: Model) -> str:
-    """Return why a model with budget left makes no queries, in words; empty if it does, or may do so again soon."""
-    waits = model.lag or model.queries_open or model.queries_leased
-    spent = model.queries_answered >= model.budget
-    if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
-        return ""
-    if model.settled is False:
-        return "it asks nothing now: no row that it may ask about is left"
-    settled = "no split is contested and every leaf has a label"
-    why = settled if model.settled else f"{settled}, or no row is left"
-    return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
+    """Return the current activity of a model, in a sentence."""
+    return STATES[growth_state(model)][1]
 
 
 def lag_text(model: Model) -> str:
@@ -71,7 +60,7 @@ def lag_text(model: Model) -> str:
 
 
 def tree_text(model: Model) -> str:
-    """Return which tree is the newest, and its lag."""
+    """Return the version of the newest tree, and its lag."""
     if not model.tree_version:
         return f"none yet, {lag_text(model)}" if model.lag else "none yet"
     return f"version {model.tree_version:,}, {lag_text(model)}"
@@ -87,7 +76,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"
-    yield "answers against pushed labels", f"{model.conflicts:,}"
+    yield "answers against labels that rows came with", f"{model.conflicts:,}"
     yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped
@@ -96,7 +85,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def extension_texts(model: Model) -> Iterator[str]:
-    """Yield what came later, a sentence for each event.
+    """Yield a sentence for each later extension of the model.
 
     Examples
     --------
@@ -114,7 +103,7 @@ def extension_texts(model: Model) -> Iterator[str]:
 
 
 def drift_texts(model: Model) -> Iterator[str]:
-    """Yield the changes of the recent past, a sentence each.
+    """Yield a sentence for each recent change in the data.
 
     Examples
     --------
@@ -142,7 +131,7 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:
         return "not known yet"
-    digits = 0 if recent.rows < 1_000 else 1  # more would be noise
+    digits = 0 if recent.rows < 1_000 else 1  # further digits would be noise
     rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
         return f"{percent_text(recent.expected, digits)} right {rows}, uncertain ones by their shares"
@@ -158,7 +147,7 @@ def accuracy_line(recent: RecentAccuracy | None) -> str:
 
 
 def confidence_text(own: AverageConfidence) -> str:
-    """Return how right a model takes itself to be, in words.
+    """Return the accuracy that a model itself expects, in words.
 
     Examples
     --------
@@ -220,10 +209,16 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
     for name, bound in bounds.items():
         yield name, "no bound" if bound is None else f"at most {bound:,}"
     yield "answers are corrected", _CORRECTORS[policy.corrections]
-    yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
+    declared = policy.reliability == "declared"
+    yield (
+        "trust in an answer (reliability)",
+        "what its labeller states" if declared else "estimated: how often labellers agree",
+    )
     yield (
         "answers are combined",
-        "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
+        "as independent evidence (Dempster's rule)"
+        if policy.combination == "dempster"
+        else "as evidence that may overlap (the cautious rule)",
     )
     yield "gold questions", percent_text(policy.gold_share) if policy.gold_share else "none"
     yield "tags", ", ".join(policy.tags) or "none"
@@ -231,7 +226,7 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
 
 
 def gold_text(labeller: Labeller) -> str:
-    """Return how many gold questions somebody answered right, of how many, with the interval of the share.
+    """Return the number of gold questions answered right and in all, with the interval of the share.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The pace of the labellers of a model: labels of each, and seconds an answer of all, by which what is left is told."""
+"""The pace of a model's labellers: labels of each, seconds per answer of all together, and so the time left."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ DAY = timedelta(days=1)
 GIVEN = ("answered", "stated")
 """Kinds of answers with a label of a labeller's own, asked for or not."""
 PACE_ANSWERS: Final = 500
-"""Newest answers by which the pace is told."""
+"""Number of newest answers from which the pace is computed."""
 PAUSE_S: Final = 300.0
-"""A longer gap between answers is a pause, and no part of the pace."""
+"""A longer gap between answers, in seconds, is a pause, and not counted."""
 
 
 def labels_given(labeller: Labeller) -> int:
-    """Return how many labels somebody gave, asked for or not."""
+    """Return the number of labels that a labeller gave, asked for or not."""
     return labeller.answered + labeller.stated
 
 
 def seconds_an_answer(answers: Iterable[Answer]) -> float | None:
-    """Return the present pace: seconds an answer of all labellers together, without pauses; None below five answers.
+    """Return the present pace: seconds per answer of all labellers together, without pauses; None below five answers.
 
     Parameters
     ----------
     answers
-        Of any kind, in any order; the newest `PACE_ANSWERS` answers to queries count, which are what the budget counts.
+        Of any kind, in any order; the newest `PACE_ANSWERS` answers to queries count, as only they spend the budget.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def pace_of(answers: Iterable[Answer], now: datetime) -> dict[str, Pace]:
 def labeller_rows(
     labellers: Sequence[Labeller], paces: dict[str, Pace], assigned: Sequence[str]
 ) -> list[tuple[str, Labeller | None, Pace, bool]]:
-    """Return name, counts, pace, and whether assigned, of each labeller there is, the fastest first."""
+    """Return name, counts, pace and assignment of each labeller, the fastest first."""
     known = {each.name: each for each in labellers}
     names = {*known, *paces, *assigned}
     rows = [
@@ -88,7 +88,7 @@ def labeller_rows(
 
 
 def end_text(model: Model, pace_s: float | None) -> str:
-    """Return when the budget is spent at the present pace (`seconds_an_answer`)."""
+    """Return the time until the budget is spent at the present pace (`seconds_an_answer`), in a sentence."""
     left = model.budget - model.queries_answered
     if model.budget == 0:
         return "The model never asks: its budget is 0."
@@ -96,13 +96,13 @@ def end_text(model: Model, pace_s: float | None) -> str:
         return "The budget is spent."
     are_left = f"{counted(left, 'answer')} {'is' if left == 1 else 'are'} left"
     if pace_s is None:
-        return f"{are_left}. Their pace is told from five answers on."
+        return f"{are_left}. The time left is shown after five answers."
     pace = f"an answer in {pace_s:.1f} s without pauses"
     return f"{are_left}: at the present pace, {pace}, that takes {time_text(left * pace_s)}."
 
 
 def time_text(seconds: float) -> str:
-    """Return how long something lasts, in words.
+    """Return a duration in words.
 
     Examples
     --------

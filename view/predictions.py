@@ -1,4 +1,4 @@
-"""Prediction sets of stated coverage in words, for terminal and console alike."""
+"""Prediction sets of stated coverage in words, for the terminal and the console."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quercus.view.words import counted
 
 
 def share_text(coverage: float) -> str:
-    """Return a coverage in percent, with the decimals that it has.
+    """Return a coverage in percent, with as many decimals as it needs.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def share_text(coverage: float) -> str:
 
 
 def coverage_text(sets: PredictionSets) -> str:
-    """Return what is promised of prediction sets, and by which rows, in a sentence.
+    """Return the guarantee of prediction sets, and the rows that it is based on, in a sentence.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def coverage_text(sets: PredictionSets) -> str:
 
 
 def scores_needed(coverage: float) -> int:
-    """Return how many rows must have been predicted before their label came, for sets of a coverage.
+    """Return the number of rows predicted before their label arrived that sets of a coverage need.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A query in words: its row, the evidence about its class, and its reason; what must not bias a labeller is empty."""
+"""A query in words: its row, the evidence about its class, its reason. Parts that could bias a labeller are empty."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from quercus.view.words import counted, is_vacuous, known_text
 
 MOST_RIVALS: Final = 8
 MOST_OPEN: Final = 24
-"""Values that are shown at once, where there are more."""
+"""Number of values shown unfolded, if there are more."""
 MOST_ASKED: Final = 3
-"""Classes that a question names."""
+"""Maximum number of classes that a question names."""
 MOST_NAMED: Final = 3
-"""Classes and rivals that a sentence names."""
+"""Maximum number of classes or rivals that a sentence names."""
 IDLE: Final = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
     "budget_spent": (
-        "The budget is spent. Whoever leads the model can raise it: on the page Lead of the console, or by "
+        "The budget leaves no answers. Whoever leads the model can raise it: on the page Lead of the console, or by "
         "quercus models update {model} --budget N."
     ),
     "growing": "The tree is learning from your last answer.",
@@ -49,25 +49,25 @@ class QueryDescription:
     groups
         Values by the title of their group.
     more
-        Number of attributes that are left out.
+        Number of attributes that are not shown.
     curves
         Values that are shown as curves.
     beside
         Parts shown beside the values.
     why, place
-        The reason of the query, and the leaf that its row reaches; empty if they are withheld.
+        The reason of the query, and the leaf that its row reaches; empty if withheld.
     facts
-        What the strategy found, in one line.
+        Further findings of the strategy, in one line.
     of_forest
-        Whether a forest made the query; the tree beside it only explains.
+        Whether a forest made the query; the tree beside it only explains it.
     rivals
-        Name and ends of the gain-ratio intervals that compete.
+        Name and gain-ratio interval of each competing test.
     more_rivals
-        Number of those that are left out.
+        Number of competing tests that are not shown.
     known
         The evidence of the class, in a sentence; empty if it is withheld.
     graded
-        Name and plausibility of each class, if there is more to see than which are ruled out.
+        Name and plausibility of each class; empty if every class is either fully plausible or ruled out.
     """
 
     groups: list[tuple[str, list[ShownValue]]]
@@ -85,11 +85,11 @@ class QueryDescription:
 
 
 def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) -> QueryDescription:
-    """Return the parts of a query that a person sees, with at most so many values."""
+    """Return the parts of a query that a person sees, with at most `most_values` values."""
     presentation = model.specification.presentation
     withheld = presentation.withheld if presentation is not None else ()
     groups, more = shown_values(query.values, model, most_values)
-    if withholds_guess(model):  # of a query that was leased before
+    if withholds_guess(model):  # the query may have been leased before that was set
         told = tuple(fact for fact in query.reason.facts if not isinstance(fact.value, Shares))
         query = replace(query, reason=replace(query.reason, facts=told))
     has_reason = "reason" not in withheld and query.reason.node_count > 0
@@ -112,7 +112,7 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
 
 
 def graded_classes(classes: Sequence[str], contour: Sequence[float]) -> list[tuple[str, float]]:
-    """Return classes with their plausibilities, if there is more to see than which are ruled out.
+    """Return classes with their plausibilities; empty if every class is either fully plausible or ruled out.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def graded_classes(classes: Sequence[str], contour: Sequence[float]) -> list[tup
 
 
 def question_text(classes: Sequence[str]) -> str:
-    """Return what a labeller is asked.
+    """Return the question for a labeller.
 
     Examples
     --------
@@ -143,8 +143,8 @@ Groups = list[tuple[str, list[ShownValue]]]
 def fold_values(groups: Groups, reason: Reason, most: int = MOST_OPEN) -> tuple[Groups, Groups]:
     """Return the values to show at once, and the folded ones; each stays in its group, in declared order.
 
-    Where all find room they keep their places from row to row. Else those come first that the tree tests on the way of
-    the row, as far as the reason says.
+    If all fit, they keep their places from row to row. Otherwise the values that the tree tests on the row's path come
+    first, as far as the reason gives the path.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _by_group(values: Sequence[tuple[str, ShownValue]]) -> Groups:
 
 
 def why_text(query: Query) -> str:
-    """Return why a query asks about its row: a few sentences; empty if the reason is withheld."""
+    """Return the reason of a query in a few sentences; empty if it is withheld."""
     reason = query.reason
     if not reason.node_count:
         return ""
@@ -188,7 +188,7 @@ def why_text(query: Query) -> str:
 
 
 def facts_text(query: Query) -> str:
-    """Return what else the strategy found, in one line: numbers, counts, intervals, texts and other estimates."""
+    """Return the strategy's further findings in one line: numbers, counts, intervals, texts and other estimates."""
     told = []
     for fact in query.reason.facts:
         match fact.value:
@@ -212,7 +212,7 @@ def facts_text(query: Query) -> str:
 
 
 def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
-    """Return where the row, or the contested node, is in the tree."""
+    """Return the place of the row, or of the contested node, in the tree, in a sentence."""
     if not reason.node_count:
         return ""
     rows = counted(reason.node_count, "row")
@@ -224,7 +224,7 @@ def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
 
 
 def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
-    """Return the foremost classes of an estimate with their shares, the likeliest first.
+    """Return the most probable classes of an estimate with their shares, the likeliest first.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def _foremost(classes: Sequence[str], theta: Sequence[float]) -> list[str]:
 
 
 def _guess_text(guess: Shares, query: Query) -> str:
-    """Return what somebody thinks of the class. It never speaks of doubt, since a guess may be certain."""
+    """Return an estimate of the class in a sentence. It does not mention doubt, since a guess may be certain."""
     theta = likely_shares(guess.theta, query.contour)
     possible = [k for k in range(len(theta)) if not query.contour or query.contour[k] > 0]
     among = [theta[k] for k in possible]
@@ -269,14 +269,14 @@ def _rivals_text(rivals: Sequence[Rival]) -> str:
     if not names:
         return ""
     if len(names) == 1:
-        return f"A test of {names[0]} may yet gain more than chance does."
+        return f"A test of {names[0]} may still gain more than by chance."
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
     return f"{len(names)} tests compete to split its node: {listed}."
 
 
 def gain_text(lower: float, upper: float, places: int = 3) -> str:
-    """Return the gain ratio of a test; how far it lies below 0, that is below chance, tells a labeller nothing.
+    """Return the gain ratio of a test in words; a value below 0, that is below chance, is not detailed.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def gain_text(lower: float, upper: float, places: int = 3) -> str:
 
 
 def idle_text(reason: str, model: str) -> str:
-    """Return why there is no query now, in a sentence; empty if the server gave no reason.
+    """Return the reason why there is no query now, in a sentence; empty if the server gave none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A row for a person: its values as the model presents them, and what is shown beside them."""
+"""A row as people see it: its values as the model presents them, and the items beside them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_FLOAT: Final = sys.float_info.max
 
 @dataclass(frozen=True)
 class ShownValue:
-    """A value of a row; the attribute's name beside the title that is shown in its place."""
+    """A value of a row, with the attribute's name and the title that is shown instead."""
 
     title: str
     text: str
@@ -48,12 +48,12 @@ class Curve:
         return self.position(len(self.values) - 1)
 
     def position(self, number: int) -> float:
-        """Return the position of a value on the axis, finite also where the sum is not."""
+        """Return the position of a value on the axis; finite even if the sum overflows."""
         return max(-LARGEST_FLOAT, min(LARGEST_FLOAT, self.start + number * self.step))
 
     @property
     def span(self) -> str:
-        """The least and the largest value, with their unit.
+        """The smallest and the largest value, with their unit.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class Curve:
 
     @property
     def note(self) -> str:
-        """The span, and how many values there are along which part of the axis.
+        """The span, the number of values, and their range on the axis.
 
         Examples
         --------
@@ -92,11 +92,11 @@ class ShownItem:
     title
         Its title.
     text
-        What a text says; what an image or a sound is, for those who do not see or hear it.
+        The content of a text; a description of an image or a sound for people who cannot see or hear it.
     url
         Address of a link, an image or a sound; empty for bytes that were pushed.
     place
-        Number among the items of the row's display; -1 for what follows from the values.
+        Number among the items of the row's display; -1 for items made from the values.
     data
         Media type and size of pushed bytes.
     curves
@@ -115,7 +115,7 @@ class ShownItem:
 def shown_values(
     values: Mapping[str, Value], model: Model, most: int = MAX_VALUES
 ) -> tuple[list[tuple[str, list[ShownValue]]], int]:
-    """Return the values by group, and the number of omitted ones; those of curves are not among them."""
+    """Return the values by group, without those shown as curves, and the number of omitted ones."""
     presentation = model.specification.presentation or Presentation()
     views = presentation.shown_views(each.name for each in model.specification.attributes)
     shown = [
@@ -140,7 +140,7 @@ def shown_values(
 def shown_items(
     identifier: str, values: Mapping[str, Value], display: Display, model: Model
 ) -> list[ShownItem]:
-    """Return the items shown beside the values of a row: by the model's templates, and its display."""
+    """Return the items shown beside the values of a row: from the model's templates, and from its display."""
     presentation = model.specification.presentation or Presentation()
     items = []
     for template in presentation.media:
@@ -190,7 +190,7 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """Return a value with its unit after a space; signs of angles are set close, the only ones by the SI Brochure.
+    """Return a value with its unit after a space; only signs of angles follow without one (SI Brochure).
 
     Examples
     --------
@@ -202,7 +202,7 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def likeliest_classes(row: Instance, classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the most plausible classes by all that was said of a row; none if nothing is known.
+    """Return the most plausible classes of a row by all its labels; empty if nothing is known.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def likeliest_classes(row: Instance, classes: Sequence[str]) -> tuple[str, ...]:
 
 
 def values_line(values: Mapping[str, Value], model: Model, most: int) -> str:
-    """Return the first values of a row that are known, in one line."""
+    """Return the first known values of a row, in one line."""
     groups, _ = shown_values(values, model)
     known = [value for _, each in groups for value in each if not value.is_missing]
     more = " …" if len(known) > most else ""
@@ -225,7 +225,7 @@ def values_line(values: Mapping[str, Value], model: Model, most: int) -> str:
 
 
 def shown_curves(values: Mapping[str, Value], model: Model) -> list[ShownItem]:
-    """Return the values that the model presents as curves; those of one plot share a picture."""
+    """Return the values that the model presents as curves; curves of the same plot share a picture."""
     presentation = model.specification.presentation or Presentation()
     plots: dict[str, list[Curve]] = {}
     for view in presentation.series:

@@ -1,4 +1,4 @@
-"""Words that several things share: numbers with nouns, the evidence about a class, the terms on a labeller's screen."""
+"""Shared texts: numbers with nouns, the evidence about a class, the terms on a labeller's screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 TERMS: Final = {
     "query": (
-        "A row whose label the model wants. It is yours alone until you answer it, give it back or leave."
+        "A row whose label would help the model. It is yours alone until you answer it, give it back or leave."
     ),
     "plausibility": (
         "How compatible a class is with the evidence, from 0 to 1. It is not a probability: if nothing is known, "
@@ -23,7 +23,7 @@ TERMS: Final = {
         "interval."
     ),
     "undecided": (
-        "A node of the tree with several rivals, or a leaf with a test that may yet gain more than chance does. "
+        "A node of the tree with several rivals, or a leaf with a test that may still gain more than by chance. "
         "More labels decide."
     ),
     "leaf": "The end of a path through the tree. All rows in it get the same prediction.",
@@ -43,7 +43,7 @@ TERMS: Final = {
 
 
 MOST_NAMED = 4
-"""Classes that are less likely, or ruled out, and are told by name; if there are more, they are 'the others'."""
+"""Maximum number of less likely or ruled-out classes that are named; if there are more, they are 'the others'."""
 
 
 def counted(number: int, noun: str) -> str:

@@ -13,8 +13,9 @@ entropy until four times as many rows, drawn at random, have labels (of an ignor
 `--keel`: FOLDER as in `few_labels.py`. Half of the rows, 400 at most, are asked about, 100 answers; the others, 400 at
 most, are predicted. For each set: mean ignorance and overlap of the rows to ask about, after 10, 20, 40 and 80 answers.
 Then the rules to stop: answers until then, the accuracy that is lost against all answers, on the mean and on the worst
-set. `while-contested` is that of the tree beside the forest; `ignorance` stops when the mean ignorance of the rows to
-ask about has been below so many bits over ten answers. `--tree`: of a tree alone, which asks by its own strategy.
+set. `while-contested` stops as soon as the tree beside the forest contests no split and each of its leaves has a
+labelled row; `ignorance` stops when the mean ignorance of the rows to ask about has been below so many bits over ten
+answers. `--tree`: of a tree alone, which asks by its own strategy.
 """
 
 import argparse
@@ -42,8 +43,7 @@ from quercus.trees import (
     UncertainValues,
     grow,
 )
-from quercus.trees.ask.query import QueryPosition
-from quercus.trees.ask.settled import is_settled
+from quercus.trees.ask.query import QueryContext, QueryPosition
 from quercus.trees.learners.doubt import entropies
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.asking import choose_rows
@@ -198,6 +198,24 @@ def untold_tree(data: DataSet, x: np.ndarray) -> GrowthState:
 
 def told(state: GrowthState, row: int, contour: np.ndarray) -> GrowthState:
     return grow(state, [Answered(row, contour, 1.0, QueryPosition((), None, None, ()))])
+
+
+def is_settled(context: QueryContext) -> bool:
+    """Return whether no split of a tree is contested, and every leaf has a labelled row.
+
+    A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
+    a row that is known to belong to it, or twice as many rows as there are classes are labelled.
+    """
+    sample, contours = context.sample, context.sample.table.contours
+    labelled = ~sample.table.vacuous[sample.ids]
+    if labelled.sum() < 2 * contours.shape[1]:
+        precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
+        if np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1]:
+            return False
+    if next(iter(context.growth.contested_nodes()), None) is not None:
+        return False
+    leaf, _ = context.growth.row_leaves()
+    return len(np.unique(leaf[labelled])) == len(np.unique(leaf))
 
 
 def on_tree(data: DataSet, seed: int) -> list[tuple[bool, float]]:

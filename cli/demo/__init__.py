@@ -1,1 +1,1 @@
-"""The parts of ``quercus demo``: a server, a sensor, two labellers and a classifier at work on real data."""
+"""The parts of ``quercus demo``: a server, a sensor, two labellers and a classifier, on real data."""

@@ -12,7 +12,7 @@ from quercus.cli.common import err, fail, needs_extra, on_signals, out
 
 QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS = 0.0, 2000.0, 3
 SPLITS, QUICK_SPLITS = 10, 3
-"""Other splits to compare on."""
+"""Number of other splits to compare on."""
 MARK = ".quercus-demo"
 """Name of the file that marks a folder as one of the demo."""
 LOGS = ("server", "sensor", "ann", "bob", "classifier", "comparison")
@@ -59,9 +59,10 @@ def demo(
     """Run a complete example: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
-    classifies 54 other wines while the forest grows (learner active-forest). At the end: how accuracy grew with the
-    answers, beside labels spent at random, on this split of the wines and on others; how many random labels would have
-    done as well; the tree beside the forest; and how right the forest and a single tree stay on a stream that changes.
+    classifies 54 other wines while the forest grows (learner active-forest). The report shows the accuracy against the
+    number of answers, compared with randomly chosen labels, on this and other splits of the wines; the number of random
+    labels needed for the same accuracy; the tree beside the forest; and the accuracy of a forest and a single tree on a
+    stream that changes.
 
     Try:
 
@@ -80,7 +81,7 @@ def demo(
     except OSError as error:
         fail(f"cannot write {output}: {error.strerror}")
 
-    def exit_on_signal(number: int) -> NoReturn:  # an exception, so that the blocks clean up
+    def exit_on_signal(number: int) -> NoReturn:  # an exception, so that the with blocks clean up
         raise SystemExit(128 + number)
 
     os.environ.setdefault("no_grpc_proxy", "127.0.0.1")
@@ -98,7 +99,7 @@ def demo(
     except DemoFailure as error:
         fail(str(error))
     except KeyboardInterrupt:
-        err.print(f"stopped, and every process with it; their logs are in {output}", style="dim")
+        err.print(f"stopped, with every process; their logs are in {output}", style="dim")
         raise
     report(outcome, output, out)
 
@@ -112,11 +113,9 @@ def _prepare_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MARK).exists() and any(folder.iterdir()):
         fail(
-            f"{folder} has files, and no mark of an earlier demo ({MARK}): name a new or an empty folder with --output"
+            f"{folder} is neither empty nor from an earlier demo (no file {MARK}): name a new folder with --output"
         )
-    (folder / MARK).write_text(
-        "quercus demo made this folder, and replaces its files here when it runs again.\n"
-    )
+    (folder / MARK).write_text("quercus demo made this folder, and replaces its files when it runs again.\n")
     stores = [STORE + ending for ending in ("", "-wal", "-shm")]
     results = [report.TREE_TEXT, report.TREE_SVG, report.CURVE_PNG, report.CURVE_CSV]
     for name in (*stores, *results, TRAINING, TRUTH, HOLDOUT, *(f"{log}.log" for log in LOGS)):

@@ -1,7 +1,7 @@
-"""The same number of labels spent at random, offline: on the same split in several orders, and on other splits.
+"""The baseline of the demo, computed offline: random labels, on the same split in several orders and on others.
 
-The learner and its settings are the service's; only the rows that are asked about differ. Random labels are spent
-beyond the budget, to see how many of them do as well.
+The learner and its settings are those of the service; only the choice of rows differs. Random labels are given beyond
+the budget, to find how many of them reach the same accuracy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from quercus.trees import ActiveForest, MemoryForest, forest_of
 from quercus.trees.memory_forest.asking import choose_rows
 
 NICE = 5
-"""The live processes come first."""
+"""Low priority (``nice``), since the live processes come first."""
 
 
 class Problem:
-    """A split as the forest sees it.
+    """A split, encoded for the forest.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Problem:
         self._holdout_targets = [CLASSES.index(name) for name in self._split.holdout_classes]
 
     def _forest(self) -> MemoryForest:
-        """Return the forest of the training rows, without labels."""
+        """Return a forest of the unlabelled training rows."""
         attributes = [Numeric(name) for name in self._split.attributes]
         forest = forest_of(ActiveForest(), attributes, len(CLASSES))
         forest.observe(self._split.training, np.ones((len(self._targets), len(CLASSES))))
@@ -63,7 +63,7 @@ class Problem:
         return accuracies
 
     def accuracy_at_random(self, order: NDArray[np.int64]) -> float:
-        """Return the held-out accuracy after the answers about some rows."""
+        """Return the held-out accuracy after answers about these rows."""
         forest = self._forest()
         for row in order.tolist():
             self._give_answer(forest, row)
@@ -87,7 +87,7 @@ def compare(seed: int, budget: int, orders: int, *other_seeds: int) -> None:
     seed
         Of the split.
     budget
-        Answers that are spent on another split: as the queries ask, and at random.
+        Number of answers on each other split: to queries, and about random rows.
     orders
         Number of random orders.
     other_seeds

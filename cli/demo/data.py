@@ -1,4 +1,4 @@
-"""The demo's data: scikit-learn's wine, cut in two; each process reads a CSV file with only what it may know."""
+"""The demo's data: scikit-learn's wine, split in two; each process reads a CSV file with only what it may know."""
 
 from __future__ import annotations
 

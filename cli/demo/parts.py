@@ -23,7 +23,7 @@ from quercus.client.unseen import PushReport
 
 BATCH_ROWS = 8
 EVERY_S = 0.04
-"""Time between two requests of the classifier: an eager client, not a benchmark."""
+"""Time between two requests of the classifier: a busy client, not a benchmark."""
 TELL_S = 0.25
 
 
@@ -53,7 +53,7 @@ class ClassifierState:
     as_of : sequence number up to which that tree knows the log.
     answers : answers of labellers among these.
     rows : instances among these.
-    accuracy : share of held-out rows classified rightly.
+    accuracy : share of held-out rows classified correctly.
     requests : requests made so far.
     median_ms, slowest_ms : time that requests took so far.
     final : whether the tree is that of the whole log.
@@ -86,7 +86,7 @@ def run_classifier(finish: threading.Event, server: str, model: str, file: str) 
             answer = client.classify(model, rows, min_sequence=least)
             times_ms.append(1000 * (time.perf_counter() - started))
             is_new = last is None or last.version != answer.version
-            if last is None or is_new:  # the first statement about a row is that of its source
+            if last is None or is_new:  # a row's first statement comes from its source
                 histories = [instance.history for instance in client.instances(model)]
                 rows_known = sum(history[0].sequence <= answer.as_of for history in histories)
                 said = [each for history in histories for each in history[1:] if not each.refused]

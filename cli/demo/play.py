@@ -24,14 +24,14 @@ from quercus.specification.attributes import Numeric
 
 MODEL = "wine"
 LEARNER = "active-forest"
-"""The best of the service's learners from zero labels (docs/learners.md)."""
+"""The learner that is best when no label is known at first (docs/learners.md)."""
 STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
 IDLE_S = 60.0
-"""A labeller without queries for this time ends; on a busy machine the first rows arrive late."""
+"""A labeller stops after this time without queries; on a busy machine the first rows arrive late."""
 OUTAGE_S = 2.0
-"""The server is a process of the demo: if it does not answer for this time, it has ended."""
+"""The server is a process of the demo: if it is silent for this time, it has ended."""
 STREAM_MODELS = {"stream-forest": "active-forest", "stream-tree": "abc45"}
 STREAM_CLASSES = ("calm", "alarm")
 STREAM_ROWS, STREAM_CHANGE, STREAM_BATCH = 2_000, 1_400, 100
@@ -47,7 +47,7 @@ class Outcome:
     text, svg : the tree beside its forest, drawn.
     readings : accuracy of each version of the forest that the classifier met.
     random : (repeats, rows + 1) accuracies of labels spent at random.
-    other_splits : accuracies (asked, at random) on other splits.
+    other_splits : accuracies (of queries, at random) on other splits.
     answered : answers of each labeller.
     stream : accuracy of each learner on the last rows of a changing stream.
     """
@@ -158,7 +158,7 @@ class DemoRun:
         return outcome
 
     def _run_learning(self, client: Client) -> None:
-        """Create the model and let everybody work, until all rows are pushed and the labellers have gone home."""
+        """Create the model and run all processes until all rows are pushed and the labellers have stopped."""
         split, heard, address = self._split, self._heard, self._heard.address
         specification = Specification(
             [Numeric(name) for name in split.attributes],
@@ -214,8 +214,8 @@ class DemoRun:
         )
 
     def _collect_outcome(self, client: Client) -> Outcome:
-        """Wait for the comparison, let the stream play, and take the results."""
-        self.screen.wait("spending as many labels at random, to compare; and all of it on other splits")
+        """Wait for the comparison, play the stream, and collect the results."""
+        self.screen.wait("comparing with random labels, and on other splits")
         wanted = (self.repeats, self.splits)
         self._wait_until(lambda: (len(self._heard.random), len(self._heard.other_splits)) == wanted)
         self.screen.wait("a stream that changes")
@@ -238,15 +238,15 @@ class DemoRun:
 
 
 def _json_report(line: str) -> dict[str, Any]:
-    """Return the report in a line; empty for a line that is for people."""
+    """Return the JSON report in a line; empty for a line that is for people."""
     return dict(json.loads(line)) if line.startswith("{") else {}
 
 
 def play_stream(client: Client) -> dict[str, RecentAccuracy]:
-    """Let a forest and a tree learn a stream whose former calm is an alarm from row 1,400 on.
+    """Let a forest and a tree learn a stream whose class "calm" becomes "alarm" at row 1,400.
 
-    The rows come with their labels, and each batch is in the trees before the next one comes. Returns how right each
-    learner was on its last rows, as the service measures it: on labels that came after their prediction.
+    Rows arrive with their labels, and the trees have learned each batch before the next one arrives. Returns the
+    recent accuracy of each learner, as the service measures it: on labels that arrive after their prediction.
     """
     rng = np.random.default_rng(0)
     values = rng.normal(size=(STREAM_ROWS, 2))

@@ -1,6 +1,6 @@
-"""The processes of the demo from outside: started, watched, and all ended whatever happens.
+"""Starts, watches and always ends the processes of the demo.
 
-Each runs in a separate session, so that Ctrl-C reaches the demo alone, which then ends them in order. Each ends when
+Each runs in a session of its own, so that Ctrl-C reaches only the demo, which then ends them in order. Each ends when
 the pipe to its standard input breaks, so that even a killed demo leaves none behind.
 """
 
@@ -36,7 +36,7 @@ class ManagedProcess:
     arguments : of `quercus.cli.demo.parts`.
     log : file for its output and its errors.
     listener : called with each line of the process's standard output, in a thread.
-    changed : set when it says something, and when it ends.
+    changed : set when it prints a line, and when it ends.
     may_end : True if the process may end before the demo.
     """
 
@@ -53,9 +53,11 @@ class ManagedProcess:
         self.name, self.log, self.may_end = name, log, may_end
         self._listener, self._changed = listener, changed
         log.unlink(missing_ok=True)
-        # no settings of the user's own servers, no proxy to loopback
+        # without the settings for the user's own servers, and without a proxy for loopback
         kept = {each: value for each, value in os.environ.items() if not each.startswith("QUERCUS_")}
-        with log.open("ab") as errors:  # to append: both its errors and what is read below go there
+        with log.open(
+            "ab"
+        ) as errors:  # append mode: its standard error and the lines read below share the file
             self.process = subprocess.Popen(  # noqa: S603  (our own modules, and no shell)
                 [sys.executable, "-m", "quercus.cli.demo.parts", *arguments],
                 stdin=subprocess.PIPE,
@@ -162,7 +164,7 @@ class ProcessGroup:
         return part
 
     def check(self) -> None:
-        """Raise ``DemoFailure`` for the first process that failed; the server is before those that fail with it."""
+        """Raise ``DemoFailure`` for the first process that failed; the server comes before those that depend on it."""
         for part in self._parts:
             part.check()
 

@@ -28,7 +28,7 @@ from quercus.view.plots.style import INK, STYLE
 
 TREE_TEXT, TREE_SVG, CURVE_PNG, CURVE_CSV = "tree.txt", "tree.svg", "learning_curve.png", "learning_curve.csv"
 TOLERANCE = 0.02
-"""Accuracies nearer than this are called about the same."""
+"""Accuracies that differ by less are called about the same."""
 ROWS_SHOWN = 8
 TIE = 1e-9
 
@@ -89,18 +89,18 @@ def curve_table(curves: Curves) -> Table:
 
 
 def saving_text(curves: Curves) -> str:
-    """Return the saving by queries: the number of random labels that do as well on average, from there on.
+    """Return, in words, the number of random labels that reach the accuracy of the queries on average and keep it.
 
     Examples
     --------
     >>> curves = Curves((0, 2), (0.3, 0.8), np.array([[0.3, 0.5, 0.6, 0.8, 0.9]]), 0.3)
     >>> saving_text(curves)
-    '2 answers that were asked for gave 0.800; random labels need 3 answers for the same accuracy on this split.'
+    '2 answers to queries gave 0.800; random labels need 3 answers for the same accuracy on this split.'
     """
     k, asked = curves.answers[-1], curves.asked[-1]
     below = np.flatnonzero(curves.mean < asked - TIE)
     needed = int(below[-1]) + 1 if below.size else 0
-    words = f"{k} answers that were asked for gave {asked:.3f}; random labels need "
+    words = f"{k} answers to queries gave {asked:.3f}; random labels need "
     if needed >= len(curves.mean):
         return f"{words}more than all {len(curves.mean) - 1} rows for the same accuracy on this split."
     return f"{words}{needed} answers for the same accuracy on this split."
@@ -122,7 +122,7 @@ def verdict_text(curves: Curves) -> str:
     return (
         f"After {k} answers the queries gave {asked:.3f}; {k} labels at random give {mean:.3f} on average "
         f"({low:.3f} to {high:.3f}, {repeats} random orders): {words}. "
-        f"Over the whole run the difference to the random mean was {on_the_way:+.3f} on average."
+        f"Over the whole run the difference from the random mean was {on_the_way:+.3f} on average."
     )
 
 
@@ -137,7 +137,7 @@ def caution_text(other_splits: Sequence[tuple[float, float]], row: float) -> str
     asked, at_random = np.array(other_splits).T
     ahead, behind = int(np.sum(asked > at_random + TOLERANCE)), int(np.sum(asked < at_random - TOLERANCE))
     return (
-        f"Do not read much into one run, whichever way it went: another split gives another picture. On "
+        f"One run proves little: another split gives another result. On "
         f"{len(asked)} other splits the queries gave {asked.mean():.3f} on average ({asked.min():.3f} to "
         f"{asked.max():.3f}), labels at random {at_random.mean():.3f}; the queries were better on {ahead}, worse on "
         f"{behind}, about the same on {len(asked) - ahead - behind}. One held-out row is worth {row:.3f}."
@@ -184,7 +184,7 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     (folder / TREE_TEXT).write_text(outcome.text.rstrip("\n") + "\n", encoding="utf-8")
     (folder / TREE_SVG).write_text(outcome.svg, encoding="utf-8")
     write_csv(curves, folder / CURVE_CSV)
-    title = "Wine: labels asked for, and labels at random"
+    title = "Wine: labels from queries, and random labels"
     draw_png(curves, folder / CURVE_PNG, title)
 
     def print_text(text: str = "", prose: bool = False) -> None:

@@ -34,9 +34,9 @@ class DemoState:
     seconds : seconds since the processes were started.
     model, tree : model and tree of the server.
     rows : number of all rows of the demo.
-    thinking : the query each labeller holds, None for one that waits.
+    thinking : the query that each labeller holds; None while waiting.
     answered : number of answers of each labeller.
-    gone_home : labellers who have nothing left to do.
+    gone_home : labellers who have stopped.
     readings : states that the classifier recorded, oldest first.
     """
 
@@ -128,7 +128,7 @@ def _state_line(scene: DemoState) -> str:
 
 
 def _state_table(scene: DemoState, width: int) -> Table:
-    """Each part in a line; bars only where there is room, and text is cut rather than broken."""
+    """Return a table with a row per part; bars only if there is room, and text is cut rather than wrapped."""
     model, tree = scene.model, scene.tree
     has_bars = width >= BARS_FROM_WIDTH
     table = Table(box=None, show_header=False, pad_edge=False)

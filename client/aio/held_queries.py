@@ -1,4 +1,4 @@
-"""The queries that one labeller holds: the one on the screen, those whose answers wait, and the next one."""
+"""The queries that a labeller holds: the one on the screen, those with unsent answers, and the next one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from quercus.client.results import Query
 from quercus.client.retrying import is_transient
 
 CONDITION_POLL_S = 0.1
-"""Seconds between two checks whether the tree contains the last answer."""
+"""Seconds between checks whether the tree contains the last answer."""
 
 
 class AsyncHeldQueries:
     """Queries leased to one labeller: the one on the screen, and the next one in advance.
 
-    A labeller who answers sees the next query at once. It was chosen before the server knew the answer. So
-    `exchange` returns it, while it is unseen, for the newest tree's first query. The console and
-    `quercus label` use this class.
+    A labeller who answers sees the next query at once. It was selected before the server knew the answer, so `exchange`
+    replaces it, until it is shown, by the first query of the newest tree. The console and `quercus label` use this
+    class.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class AsyncHeldQueries:
     Attributes
     ----------
     idle : str
-        The reason why the last `take` returned no query; empty: it returned one.
+        The reason why the last `take` returned no query; empty if it returned one.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class AsyncHeldQueries:
 
     @property
     def held(self) -> tuple[Query, ...]:
-        """The queries whose leases have not ended, in the order in which they came."""
+        """The queries whose leases have not ended, in the order of leasing."""
         now = time.monotonic()
         for name, until in list(self._until.items()):  # a copy: threads share the synchronous one
             if until <= now:
@@ -56,7 +56,7 @@ class AsyncHeldQueries:
         return tuple(self._held.values())
 
     def first_except(self, names: Collection[str]) -> Query | None:
-        """Return the first held query that is none of ``names``."""
+        """Return the first held query whose name is not in ``names``."""
         return next((query for query in self.held if query.name not in names), None)
 
     async def take(self, wait_s: float = 0.0) -> Query | None:
@@ -68,14 +68,14 @@ class AsyncHeldQueries:
         self.idle = "" if lease.queries else lease.idle or "nothing_to_ask"
         for query in lease.queries:
             self._held[query.name] = query
-            # a lease that was given at the end of the wait lasts longer than this
+            # a cautious bound: a lease granted at the end of the wait lasts longer
             left_s = self.lease_s if query.left_s is None else query.left_s
             self._until[query.name] = max(asked, time.monotonic() - 1.0) + left_s
             return query
         return None
 
     def forget(self, name: str) -> Query | None:
-        """Forget a query, which is answered, given back or lost."""
+        """Forget a query that was answered, given back or lost."""
         self._until.pop(name, None)
         return self._held.pop(name, None)
 
@@ -96,11 +96,11 @@ class AsyncHeldQueries:
         return False
 
     async def exchange(self, unseen: Query) -> Query | None:
-        """Give back a query that was not shown, and lease the first one, often the same."""
+        """Give back a query that was not shown, and lease the first one, which may be the same."""
         return await self.take() if await self.give_back(unseen) else None
 
     async def give_back(self, query: Query) -> bool:
-        """Give a query back; return False if it is not held any more."""
+        """Give a query back; return False if it is no longer held."""
         if self.forget(query.name) is None:  # it was answered or lost meanwhile
             return False
         await self._client.release(query)
@@ -117,8 +117,8 @@ class AsyncHeldQueries:
                     self._until[query.name] = asked + self.lease_s
             except QuercusError as error:
                 if is_transient(error):
-                    continue  # perhaps before the lease ends
-                if self._held.get(query.name) is query:  # else it was leased again meanwhile
+                    continue  # the error may be transient
+                if self._held.get(query.name) is query:  # otherwise it was leased again meanwhile
                     self.forget(query.name)
                     lost.append(query.name)
         return lost

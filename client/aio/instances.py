@@ -54,20 +54,20 @@ class InstanceCalls(ModelCalls):
             The display of each row, which labellers see beside it: a list of items
             (:mod:`quercus.specification.display`), or ``None``. It is not part of the evidence.
         batch_rows, window
-            Rows per message, and unacknowledged messages at once.
+            Number of rows per message, and maximum number of unacknowledged messages.
         on_progress
             Called after each acknowledgement.
         on_rejected
             Called with rows that are refused because of a wrong value, label, display or id: each with its position,
             its id and its error. All other rows are stored. If omitted, the push ends at the first such row, and the
-            rows before its message are stored. Messages after it that are under way may be stored too if the server
-            refuses the row for its id.
+            rows before its message are stored. If the server refuses the row because of its id, later messages that are
+            already on their way may be stored as well.
 
         Raises
         ------
         QuercusError
-            ``error.report`` says how many rows had been acknowledged; ``error.row`` is the position of the row that was
-            refused. A broken connection is retried first.
+            ``error.report`` has the number of acknowledged rows; ``error.row`` is the position of the refused row. A
+            broken connection is retried first.
         """
         pushing.check_sizes(batch_rows, window)
         form = await self._row_format(model)
@@ -105,13 +105,13 @@ class InstanceCalls(ModelCalls):
             finally:
                 report = ledger.report
                 if ledger.has_taught:
-                    self._forms.forget_format(model)  # the model knows more names now
+                    self._forms.forget_format(model)  # the model has learned new names
                 if report.batches:
                     self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     async def examples(self, model: str) -> tuple[Example, ...]:
-        """Return the rows that show what the classes of a model are, as its guidance names them."""
+        """Return the example rows of a model's classes that its guidance names."""
         request = filled(instance_pb2.ListExamplesRequest, model=model_resource(model))
         return tuple(map(Example.from_message, (await self._call(request)).examples))
 
@@ -137,10 +137,10 @@ class InstanceCalls(ModelCalls):
         wanted
             Filter of rows; ``None``: all.
         order
-            ``"pushed"``: in the order of the pushes; ``"said"``: by their newest label; ``"doubt"``: by the doubt of
-            the newest tree. Each may be followed by ``" desc"``.
+            ``"pushed"``: by the time of the push; ``"said"``: by the time of the newest label; ``"doubt"``: by the
+            doubt of the newest tree. Each may be followed by ``" desc"``.
         with_guesses
-            Whether rows contain what the newest tree says of them.
+            Whether rows contain the guess of the newest tree.
         """
         classes = await self._fetch_classes(model)
         request = _list_request(model, wanted, order, with_guesses, 1000)
@@ -158,7 +158,7 @@ class InstanceCalls(ModelCalls):
         page: str = "",
         size: int = 100,
     ) -> RowPage:
-        """Return one page of rows, with what the newest tree says of them.
+        """Return one page of rows, with the guesses of the newest tree.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class InstanceCalls(ModelCalls):
         page
             Token of the page, as in `RowPage.next_page`; empty: the first.
         size
-            Most rows, 1 to 1,000.
+            Maximum number of rows, 1 to 1,000.
         """
         request = _list_request(model, wanted, order, True, size)
         request.page_token = page
@@ -189,8 +189,8 @@ class InstanceCalls(ModelCalls):
     ) -> AsyncGenerator[LogEvent, None]:
         """Yield the events of the log after a number, in order, then each new event.
 
-        The call waits for the end of an outage; no event is missing or comes twice. A program that keeps the uid of the
-        model and the number of the last event that it has handled can continue there when it starts again.
+        The call waits for the end of an outage; no event is lost or repeated. A program that keeps the uid of the model
+        and the number of the last event that it handled can continue there after a restart.
 
         Parameters
         ----------
@@ -204,7 +204,8 @@ class InstanceCalls(ModelCalls):
         with_values
             Whether the events of rows contain their values.
         model_uid
-            Uid of the model that ``after`` belongs to. If another model has the name, :class:`FailedPrecondition`.
+            Uid of the model that ``after`` belongs to. Raises :class:`FailedPrecondition` if the name now belongs to
+            another model.
         timeout_s
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is unreachable for longer than ``outage_s``.

@@ -49,16 +49,16 @@ class ModelCalls(Connection):
         models: Collection[str] | None = None,
         lifetime_s: float | None = None,
     ) -> NewToken:
-        """Create a token at a server that asks for tokens; only its response has the secret.
+        """Create a token on a server that requires tokens; its secret is only in the returned value.
 
         Parameters
         ----------
         caller
-            Name for which it stands: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
+            Name of its owner: 1 to 63 characters of ``A-Z a-z 0-9 . _ @ -``, beginning with a letter or digit.
         roles
             Some of reader, sensor, labeller, corrector and operator.
         models
-            Names of the models that it is for, at least one; ``None``: all.
+            Names of the models that it may use, at least one; ``None``: all.
         lifetime_s
             Seconds until it expires; ``None``: never. It cannot expire later than the token that creates it.
         """
@@ -73,16 +73,16 @@ class ModelCalls(Connection):
         return NewToken.from_message(await self._call(request))
 
     def tokens(self) -> AsyncIterator[Token]:
-        """Yield all tokens oldest first, also those that are no longer valid."""
+        """Yield all tokens, oldest first, including those that are no longer valid."""
         return self._list(admin_pb2.ListTokensRequest(), lambda page: map(Token.from_message, page.tokens))
 
     async def revoke_token(self, token_id: str) -> Token:
-        """Revoke a token: its streams end, and queries that were leased with it are open again."""
+        """Revoke a token: its streams end, and queries leased with it are open again."""
         request = filled(admin_pb2.RevokeTokenRequest, name=f"tokens/{token_id}")
         return Token.from_message(await self._call(request))
 
     async def audit(self, newest: int = 50) -> tuple[AuditEntry, ...]:
-        """Return the newest entries of the audit log, at most 1,000, the oldest first."""
+        """Return the newest entries of the audit log, at most 1,000, oldest first."""
         found = await self._call(filled(admin_pb2.ListAuditEntriesRequest, newest=newest))
         return tuple(map(AuditEntry.from_message, found.entries))
 
@@ -97,7 +97,7 @@ class ModelCalls(Connection):
         Parameters
         ----------
         name
-            1 to 63 of ``a-z 0-9 _ -``, a letter first.
+            1 to 63 characters of ``a-z 0-9 _ -``, beginning with a letter.
         specification
             Attributes, classes and learner.
         exist_ok
@@ -106,7 +106,8 @@ class ModelCalls(Connection):
         Raises
         ------
         AlreadyExists
-            The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
+            If the name is taken; with ``exist_ok``, if the existing model has another specification (the error names
+            the differences).
         """
         message = message_of_specification(specification)
         request = filled(model_pb2.CreateModelRequest, model_id=name, specification=message)
@@ -136,7 +137,7 @@ class ModelCalls(Connection):
     async def _classes_for(
         self, contour: values_pb2.Contour, model: str, classes: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Return the known classes of a model; read again if a contour is of more, because it was extended since."""
+        """Return the known classes of a model; fetch them again if a contour has more, as after an extension."""
         if len(contour.plausibilities) <= len(classes):
             return classes
         return await self._fetch_classes(model)
@@ -160,10 +161,10 @@ class ModelCalls(Connection):
         attributes: Sequence[Attribute] = (),
         request_id: str | None = None,
     ) -> Model:
-        """Give a model further classes and attributes, after those that it has.
+        """Add classes and attributes to a model, after the existing ones.
 
-        Rows that were pushed before lack the new attributes. Labels that were given before exclude the new classes,
-        unless they are vacuous. The tree is grown anew; leases and open queries stay.
+        Rows pushed earlier have no values of the new attributes. Labels given earlier exclude the new classes, unless
+        they are vacuous. The tree is grown anew; leases and open queries stay.
 
         Parameters
         ----------
@@ -172,15 +173,14 @@ class ModelCalls(Connection):
         classes, attributes
             The new ones, in order.
         request_id
-            A call with the id of an earlier one changes nothing, so one that may have failed can be made again;
-            ``None``: a new one.
+            Id that makes the call idempotent: a call with the id of an earlier one changes nothing. ``None``: a new id.
 
         Raises
         ------
         InvalidArgument
-            For a name that the model has already, or a bound that is exceeded; it names the field.
+            If the model already has a name, or a bound is exceeded; the error names the field.
         AlreadyExists
-            The call of this id added something else.
+            If the earlier call with this id added something else.
         """
         for field, given in (("classes", classes), ("attributes", attributes)):
             if isinstance(given, str | Nominal | Numeric):
@@ -203,14 +203,14 @@ class ModelCalls(Connection):
         self._forget_model(name)
 
     def _forget_model(self, name: str) -> None:
-        """Forget what belongs to another model of the name."""
+        """Forget everything about an earlier model of this name."""
         self._sequences.forget_model(name)
         self._forms.forget_format(name)
 
     async def _row_format(self, model: str) -> RowFormat:
-        """Return the encoding of a model's rows, remembered or requested."""
+        """Return the encoding of a model's rows, from memory or from the server."""
         form = self._forms.get_fresh(model)
         if form is not None and self._sequences.model_uid(model) in {"", form.uid}:
             return form
-        current = await self.get_model(model)  # also where the name stands for another model now
+        current = await self.get_model(model)  # even if the name now belongs to another model
         return self._forms.remember_format(model, current.specification, current.uid, former_widths(current))

@@ -14,7 +14,7 @@ from quercus.v1 import instance_pb2
 
 
 class AsyncPushLine:
-    """Sends the batches of one push, and waits for acknowledgements; a stream that breaks is opened again.
+    """Sends the batches of one push, and waits for acknowledgements; reopens a broken stream.
 
     Parameters
     ----------
@@ -46,18 +46,20 @@ class AsyncPushLine:
 
     async def send_batch(self, batch: pushing.Batch) -> None:
         """Send a batch; if the stream is broken, :meth:`settle_batches` finds out and sends it again."""
-        batch.request.continue_on_error = self._ledger.takes_rejected  # counts in the first of a stream
+        batch.request.continue_on_error = (
+            self._ledger.takes_rejected
+        )  # only the first message of a stream counts
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
         self._ledger.record_sent(batch)
         if is_alone or not batch.rows:
-            return  # in `settle_batches`, unless another comes before: an outbox has many that are all of a `put`
+            return  # sent by `settle_batches`, unless another batch follows: those of an outbox are each a whole `put`
         if self._call is None:
             await self._send_again()
         else:
             await self._call.write(batch.request)
 
     async def settle_batches(self, until: int) -> None:
-        """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
+        """Process received acknowledgements, and wait until at most ``until`` batches are unacknowledged."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
                 if self._call is None:
@@ -80,7 +82,7 @@ class AsyncPushLine:
 
     async def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
-        # The fields of the two requests are the same.
+        # The two requests have the same fields.
         request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
         try:
             stored: instance_pb2.PushBatchResponse = await self._client._methods[request.DESCRIPTOR](

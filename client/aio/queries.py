@@ -49,7 +49,7 @@ from quercus.v1 import instance_pb2, query_pb2
 
 CLOSE_S: Final = 1.0
 GIVE_BACK_S: Final = 3.0
-"""Seconds that a client which leaves a loop of queries waits for the server to take the current one back."""
+"""Seconds that a client leaving a loop of queries waits for the server to take back the current one."""
 
 
 class QueryCalls(ModelCalls):
@@ -98,8 +98,8 @@ class QueryCalls(ModelCalls):
     ) -> AsyncGenerator[Query, None]:
         """Yield queries one after another; the lease of the current one is extended while you think.
 
-        Answer or refuse each query before you request the next. An unanswered one goes to another labeller
-        (or back to you) when its lease ends. If you leave the loop, the current one is returned at once.
+        Answer or refuse each query before you request the next one. An unanswered query goes to another labeller (or
+        back to you) when its lease ends. If you leave the loop, the current query is given back at once.
 
         Parameters
         ----------
@@ -142,14 +142,14 @@ class QueryCalls(ModelCalls):
         """Extend a lease, and return whether to continue; if not, the answer itself fails with the reason."""
         try:
             await self.extend_lease(query, lease_s)
-        except QuercusError as error:  # a transient error may end before the lease
-            return is_transient(error)  # else the query is answered, or another's
+        except QuercusError as error:  # a transient error may be over before the lease ends
+            return is_transient(error)  # otherwise the query is answered, or another labeller has it
         except ValueError:  # the channel was closed meanwhile
             return False
         return True
 
     async def _give_back(self, query: Query) -> None:
-        """Return a query, in one attempt: leaving the loop does not wait for the end of an outage."""
+        """Give a query back, in one attempt, so that leaving the loop does not wait for the end of an outage."""
         request = query_calls.give_back(query)
         # answered, refused, or the server is unreachable: the lease expires
         with suppress(grpc.RpcError, QuercusError, ValueError):
@@ -165,7 +165,7 @@ class QueryCalls(ModelCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> AsyncQueryStream:
-        """Return a stream of queries to iterate over within ``with``; it fetches the next ones in advance.
+        """Return a stream of queries to iterate over within ``with``; it fetches queries in advance.
 
         Answer on the stream (``stream.answer(query, label)``), which takes one round trip. The stream extends leases
         while you think, and continues after an outage.
@@ -175,7 +175,7 @@ class QueryCalls(ModelCalls):
         model, labeller, lease_s, idle_s, only
             See :meth:`queries`.
         prefetch
-            Queries that you hold at once, including the current one; 1 to 100.
+            Number of queries that you hold at once, including the current one; 1 to 100.
         """
         request = filled(
             query_pb2.StreamQueriesRequest,
@@ -214,13 +214,13 @@ class QueryCalls(ModelCalls):
         took_s
             Seconds that you took; ``None``: the time since the query was leased.
         shown
-            Name of your view of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
-            names of Quercus's screens.
+            Description of your view of the query, at most 200 characters. Quercus's own screens use
+            :func:`quercus.client.shown.shown_text`.
 
         Raises
         ------
         FailedPrecondition
-            If the lease ended and the query was answered, withdrawn or leased to another labeller since.
+            If the lease has ended, and the query has since been answered, withdrawn or leased to another labeller.
         """
         request = query_calls.answer(query, label, reliability, comment, took_s, shown)
         return await self._call_and_record(query.model, request)
@@ -386,7 +386,7 @@ class QueryCalls(ModelCalls):
         labeller
             Labeller of statements that name none. If omitted with a token, the token's name.
         request_id
-            Makes the call idempotent over restarts of the caller. If omitted, a random one.
+            Makes the call idempotent across restarts of the caller. If omitted, a random one.
         """
         encoder, given = LabelEncoder(await self._fetch_classes(model)), list(statements)
         base = request_id or uuid.uuid4().hex
@@ -430,8 +430,8 @@ class QueryCalls(ModelCalls):
     ) -> int:
         """Replace the label of an answer that :meth:`answers` yielded; return the number of the newest event.
 
-        Another labeller may do so if the policy, or a token with the role corrector, allows it. Only its labeller may
-        change a statement.
+        Other labellers may correct it if the policy, or a token with the role corrector, allows that. A statement may
+        only be changed by its labeller.
         """
         labeller = answer.labeller if labeller is None else labeller
         if answer.kind == "adjudicated":
@@ -475,9 +475,9 @@ class QueryCalls(ModelCalls):
         model
             Name of the model.
         classes
-            Only disputes in which somebody names one of these classes; none: all.
+            Only disputes in which a label names one of these classes; empty: all.
         labellers
-            Only disputes in which one of these labellers takes part; none: all.
+            Only disputes with a label of one of these labellers; empty: all.
         """
         names = await self._fetch_classes(model)
         request = filled(
@@ -493,7 +493,7 @@ class QueryCalls(ModelCalls):
                 yield Dispute.from_message(each, names)
 
     async def get_dispute(self, model: str, instance: str) -> Dispute:
-        """Return the labels of one row by labeller, in dispute or not, with its values and display."""
+        """Return the labels of a row by labeller, whether in dispute or not, with its values and display."""
         request = filled(query_pb2.GetDisputeRequest, name=instance_resource(model, instance))
         return Dispute.from_message(await self._call(request), await self._fetch_classes(model))
 
@@ -513,9 +513,9 @@ class QueryCalls(ModelCalls):
         label
             The right label; see :meth:`answer`.
         labeller
-            Who decides. If omitted with a token, the token's name.
+            Name of the person who decides. If omitted with a token, the token's name.
         comment
-            Kept with it.
+            Comment that is kept with the decision.
         """
         request = filled(
             query_pb2.AdjudicateRequest,
@@ -529,7 +529,7 @@ class QueryCalls(ModelCalls):
     async def undo_adjudication(
         self, model: str, instance: str, *, labeller: str = "", comment: str = ""
     ) -> AdjudicationReport:
-        """Take back what was adjudicated about a row: the labels of its labellers hold again."""
+        """Take back the adjudication of a row: the labels of its labellers count again."""
         request = filled(
             query_pb2.AdjudicateRequest,
             name=instance_resource(model, instance),
@@ -547,10 +547,10 @@ class QueryCalls(ModelCalls):
     async def mark_gold(
         self, model: str, labels: Mapping[str, LabelLike], *, labeller: str = "", comment: str = ""
     ) -> GoldReport:
-        """Make rows gold questions: their classes are known, and show how reliable labellers are.
+        """Make rows of known class gold questions, which measure the reliability of labellers.
 
-        They are mixed among the queries of each labeller, each once, at the ``gold_share`` of the labelling policy. Up
-        to 1,000, all or none.
+        They are mixed with the queries, each at most once per labeller, at the ``gold_share`` of the labelling policy.
+        At most 1,000 rows; all of them are marked or none.
 
         Parameters
         ----------
@@ -559,9 +559,9 @@ class QueryCalls(ModelCalls):
         labels
             The right answer of each row, by its id; see :meth:`answer`.
         labeller
-            Who marks them. If omitted with a token, the token's name.
+            Name of the person who marks them. If omitted with a token, the token's name.
         comment
-            Kept with each mark.
+            Comment that is kept with each mark.
         """
         encoder = LabelEncoder(await self._fetch_classes(model))
         marks = [
@@ -578,7 +578,7 @@ class QueryCalls(ModelCalls):
     async def unmark_gold(
         self, model: str, rows: Iterable[str], *, labeller: str = "", comment: str = ""
     ) -> GoldReport:
-        """Take back that rows are gold questions: the labels of their labellers hold again."""
+        """Make gold questions ordinary rows again: the labels of their labellers count again."""
         marks = [filled(query_pb2.GoldLabel, instance_id=row, retract=True, comment=comment) for row in rows]
         return await self._mark_gold(model, marks, labeller)
 
@@ -591,12 +591,12 @@ class QueryCalls(ModelCalls):
         return report
 
     async def gold_questions(self, model: str) -> list[GoldQuestion]:
-        """Return the gold questions of a model, with how often each was answered right."""
+        """Return the gold questions of a model, with the number of right answers to each."""
         request = filled(query_pb2.ListGoldRequest, model=model_resource(model))
         return [*map(GoldQuestion.from_message, (await self._call(request)).questions)]
 
     async def agreement(self, model: str) -> Agreement:
-        """Return how far the labellers of a model agree: by pair, beyond chance, and each with the right labels."""
+        """Return the agreement of a model's labellers: by pair, beyond chance, and with the accepted labels."""
         request = filled(query_pb2.GetAgreementRequest, model=model_resource(model))
         return Agreement.from_message(await self._call(request))
 
@@ -615,7 +615,7 @@ class QueryCalls(ModelCalls):
     ) -> LabellingPolicy:
         """Replace the labelling policy of a model; it applies to leases and answers from now on.
 
-        If ``fields`` are named (``["per_hour"]``), only these change, so concurrent changes of others are kept.
+        If ``fields`` are given (``["per_hour"]``), only these change, so that concurrent changes of others are kept.
         """
         request = filled(
             query_pb2.UpdateLabellingPolicyRequest,
@@ -645,9 +645,9 @@ class QueryCalls(ModelCalls):
 class AsyncQueryStream:
     """A stream of queries, and of a labeller's answers to them; `Client.stream_queries` makes it.
 
-    The stream extends leases while you think. A query without an answer is given back when you request the next one.
-    If the connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and
-    counts once.
+    The stream extends leases while you think. A query without an answer is given back when you request the next one. If
+    the connection breaks, the stream is reopened; an unacknowledged answer is sent again in a separate call, and counts
+    once.
     """
 
     def __init__(
@@ -680,7 +680,7 @@ class AsyncQueryStream:
         await self.close()
 
     async def close(self) -> None:
-        """End the stream; held queries go back."""
+        """End the stream and give back held queries."""
         if self._line is not None:
             await self._line.close()
 
@@ -691,7 +691,7 @@ class AsyncQueryStream:
         try:
             return await self._next_query()
         except Exception:
-            # At the end, too: without ``with`` nothing else closes it, and leases would be extended.
+            # Also at the normal end: without ``with``, nothing else closes it, and leases would be extended forever.
             await self.close()
             self._line = None
             raise
@@ -769,14 +769,14 @@ class AsyncQueryStream:
         return report
 
     async def _settle_query(self, query: Query, request: Settlement) -> Any:
-        if self._line is None:  # not open yet, or at its end
+        if self._line is None:  # not open yet, or already closed
             return read_reply(await self._client._call(request))
         try:
             reply = await async_result(await self._line.send_request(request), self._client.timeout_s)
         except (QuercusError, TimeoutError) as error:
             if isinstance(error, QuercusError) and not is_transient(error):
                 raise
-            # The server may have counted it already; repeating it is safe.
+            # The server may already have counted it; repeating it is safe.
             reply = read_reply(await self._client._call(request))
         if self._current is not None and self._current.name == query.name:
             self._current = None
@@ -791,7 +791,7 @@ class AsyncQueryLine:
         self._address = client.address
         self._incoming: AsyncInbox[Query | str | QuercusError] = AsyncInbox()
         self._waiting: dict[str, AsyncFuture[Any]] = {}
-        self._lock = threading.Lock()  # of the synchronous client, whose events come in a thread
+        self._lock = threading.Lock()  # for the synchronous client, whose events arrive in a thread
         self._ended: QuercusError | None = None
         self._heart = AsyncRepeating(self._send_heartbeat, beat_s, "quercus-queries-heartbeat")
 
@@ -828,7 +828,7 @@ class AsyncQueryLine:
         self._incoming.put(error)
 
     async def next_event(self, wait_s: float) -> Query | str | QuercusError:
-        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the end of the call."""
+        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the call's error."""
         try:
             return await self._incoming.get(wait_s)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""Messages of a bus on their way to a model: rows are pushed until they are committed, anything else is set aside.
+"""Messages of a bus on their way to a model: rows are pushed until they are committed; anything else is rejected.
 
 A bridge acknowledges a message to its bus once `RowBridge.push` has returned True.
 """
@@ -24,12 +24,12 @@ from quercus.client.unseen import first_reports
 
 RETRY_S: Final = 1.0
 MAX_REJECTED_BYTES: Final = 256 * 2**20
-"""Size of a file up to which what is refused is appended to it: whoever may send could fill the disk."""
+"""Maximum size of the file of rejected messages: otherwise anybody who may send could fill the disk."""
 Source = TypeVar("Source")
 
 
 def without_password(url: str) -> str:
-    """Return an address for people, without what may be the password in it.
+    """Return an address for people, without a possible password in it.
 
     Examples
     --------
@@ -41,9 +41,9 @@ def without_password(url: str) -> str:
 
 @dataclass
 class BridgeTally:
-    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before.
+    """Counts of the messages so far, and of their rows; ``known`` rows were already in the log.
 
-    ``rejected`` are rows that were refused, and messages that are none.
+    ``rejected`` counts refused rows and invalid messages.
     """
 
     messages: int = 0
@@ -54,14 +54,14 @@ class BridgeTally:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """A message; ``origin`` says where on the bus it was, ``rows`` have their places in it."""
+    """A message; ``origin`` is its place on the bus, and ``rows`` has its rows by their position in it."""
 
     origin: Mapping[str, str]
     payload: bytes
     rows: Sequence[tuple[int, MessageRow]]
 
     def text(self, place: int | None) -> str:
-        """Return the message as text, of one with several rows only that at ``place``."""
+        """Return the message as text; if it has several rows, only the row at ``place``."""
         if place is None or not isinstance(self._content, list):
             return self.payload.decode("utf-8", "replace")
         return json.dumps(self._content[place], ensure_ascii=False)
@@ -86,10 +86,10 @@ class RowBridge(Generic[Source]):
     form
         The format of messages.
     rejected
-        Takes a line of JSON for each row that is refused, and each message that is not a row, before the message is
-        acknowledged; a file takes them up to `MAX_REJECTED_BYTES`.
+        Receives a line of JSON for each refused row or invalid message before the message is acknowledged; a file grows
+        to at most `MAX_REJECTED_BYTES`.
     batch
-        Most rows (MQTT) or entries (Redis) of one push.
+        Maximum number of rows (MQTT) or entries (Redis) in one push.
     notify
         Called with messages for people.
     tally
@@ -108,7 +108,7 @@ class RowBridge(Generic[Source]):
     _reported: set[tuple[str, bool]] = field(init=False, default_factory=set)
     _names: set[str] = field(init=False, default_factory=set)
     _later: frozenset[str] = field(init=False, default=frozenset())
-    # attributes that earlier rows had: in a row without one, its value is missing
+    # attributes of earlier rows: a row without one of them has a missing value there
     _seen: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -121,13 +121,13 @@ class RowBridge(Generic[Source]):
         self.stopping.set()
 
     def read_attributes(self) -> None:
-        """Learn the names of the attributes; errors of server, token or name are raised before the first message."""
+        """Fetch the attributes' names, so that errors of server, token or name are raised before the first message."""
         model = self.client.get_model(self.model)
         self._names = {each.name for each in model.specification.attributes}
         self._later = later_attributes(model)
 
     def read(self, origin: Mapping[str, str], payload: bytes, made_id: str) -> Message:
-        """Return a message with its rows; what is none is set aside. ``made_id`` is the id of a row without one."""
+        """Return a message with its rows; reject what is not a row. ``made_id`` is the id of a row without one."""
         rows: list[tuple[int, MessageRow]] = []
         message = Message(origin, payload, rows)
         try:
@@ -141,12 +141,12 @@ class RowBridge(Generic[Source]):
         return message
 
     def push(self, messages: Sequence[Message]) -> bool:
-        """Return whether the rows are committed; False if the bridge stops while the server is unreachable.
+        """Push rows and return whether they are committed; False if the bridge stops while the server is unreachable.
 
         Raises
         ------
         QuercusError
-            When the server will never take the rows, for example because there is no such model.
+            If the server will never accept the rows, for example because there is no such model.
         """
         rows = [row for each in messages for _, row in each.rows]
         places = [(each, place) for each in messages for place, _ in each.rows]
@@ -154,10 +154,10 @@ class RowBridge(Generic[Source]):
             return True
         seen = self._names & self._seen.union(*(row.values for row in rows))
         absent = sorted(self._names - self._later - seen)
-        if absent:  # of all rows so far: a misspelt field, or one that is not sent
+        if absent:  # from all rows so far: a misspelt field, or one that is never sent
             reason = f"have no {', '.join(map(repr, absent))}, only {', '.join(map(repr, sorted(seen)))}"
             for (message, place), row in zip(places, rows, strict=True):
-                self.reject(message, place, row.id, f"{reason}; a value that is not known is null")
+                self.reject(message, place, row.id, f"{reason}; an unknown value is null")
             return True
         filled = [
             dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
@@ -191,11 +191,11 @@ class RowBridge(Generic[Source]):
                 return True
 
     def reject(self, message: Message, place: int | None, name: str, reason: str) -> None:
-        """Set aside a row of a message, or the whole message if it has no rows."""
+        """Reject a row of a message, or the whole message if it has no rows."""
         self.tally.rejected += 1
         what = "is not a row" if place is None else f"has a wrong row {place}"
         self.notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
-        if (rejected := self.rejected) is not None:  # another thread may end it meanwhile
+        if (rejected := self.rejected) is not None:  # another thread may set it to None
             line = {
                 **message.origin,
                 "payload": message.text(place),
@@ -209,7 +209,7 @@ class RowBridge(Generic[Source]):
             if self._rejected_room < 0:
                 self.rejected = None
                 self.notify(
-                    f"the file of what is refused has {MAX_REJECTED_BYTES >> 20} MiB: what is refused from now on is "
+                    f"the file of rejected messages has {MAX_REJECTED_BYTES >> 20} MiB: further ones are "
                     "only counted; move the file away and start the bridge again"
                 )
                 return

@@ -1,8 +1,8 @@
 """Label Studio's machine-learning backend over HTTP: predictions for its tasks, and its annotations as statements.
 
-Tasks are rows that the model has already: a field of their data holds the id. A prediction chooses the classes that
-none dominates, and its score is the place of the row on the agenda, so that sorting by score, lowest first, shows the
-rows first whose labels settle most.
+Tasks stand for existing rows of the model: a field of their data holds the id. A prediction selects the undominated
+classes, and its score is the position of the row on the agenda, so that sorting by score, lowest first, shows the most
+useful rows first.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from quercus.client.results import Instance, Model
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 MAX_TASKS: Final = 2_000
-"""Most tasks of one request."""
+"""Maximum number of tasks in a request."""
 MAX_ROWS_AT_ONCE: Final = 32
-"""Rows that are read from the server at once."""
+"""Number of rows that are read from the server concurrently."""
 TIMEOUT_S: Final = 15.0
 OUTAGE_S: Final = 60.0
-"""Seconds that a statement waits for an unreachable server."""
+"""Seconds for which a statement waits for an unreachable server."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 LEAST_SECRET: Final = 22
-"""Characters: 128 random bits in base64."""
+"""Minimum length in characters: 128 random bits in base64."""
 NOT_ASKED: Final = 1.0
 """Score of a row that is not on the agenda; rows on it have a lower score."""
 ANNOTATION_ACTIONS: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
@@ -73,7 +73,7 @@ class BackendConfig:
     server, model
         Address of the server, and the model.
     id_field
-        The field of a task's data that holds the id of the row; if the data lack it, the field of the task.
+        The field of a task's data that holds the id of the row; if the data lack it, the field of the task itself.
     question
         Name of the question, if a project has several.
     labeller
@@ -119,12 +119,12 @@ def application(config: BackendConfig, notify: Callable[[str], None]) -> Starlet
         Route(prefix + path, backend.guarded_endpoint(call), methods=[method]) for path, method, call in paths
     ]
     app = Starlette(routes=routes, lifespan=backend.lifespan)
-    app.router.redirect_slashes = False  # unknown callers learn nothing about the paths
+    app.router.redirect_slashes = False  # strangers learn nothing about the paths
     return app
 
 
 class _Backend:
-    """Holds the connections, and answers each address.
+    """The connections and endpoints of the backend.
 
     The client for reading does not wait for an unreachable server. The one for statements does, because Label Studio
     sends an answer once.
@@ -135,18 +135,18 @@ class _Backend:
 
     def __init__(self, config: BackendConfig, notify: Callable[[str], None]) -> None:
         self._config, self._notify = config, notify
-        self._order = asyncio.Lock()  # two answers about a row are stated in the order in which they came
+        self._order = asyncio.Lock()  # answers about a row are stated in the order of arrival
         self._rows = asyncio.Semaphore(MAX_ROWS_AT_ONCE)
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Connect; a client belongs to the loop in which it was made."""
+        """Connect within the event loop, to which the clients belong."""
         server = self._config.server
         async with (
             Client(server, timeout_s=TIMEOUT_S, outage_s=0.0) as self._reading,
             Client(server, timeout_s=TIMEOUT_S, outage_s=OUTAGE_S) as self._stating,
         ):
-            with suppress(errors.QuercusError):  # once it has answered, later calls wait for it
+            with suppress(errors.QuercusError):  # if it answers now, later calls wait through outages
                 await self._stating.get_model(self._config.model)
             yield
 
@@ -196,14 +196,14 @@ class _Backend:
         return read_control(config, model.specification.classes, self._config.question)
 
     async def predict(self, request: Request) -> dict[str, Any]:
-        """Predict each task; without choices those that cannot be predicted."""
+        """Return a prediction for each task; it is without choices if the row cannot be predicted."""
         sent = await _request_body(request)
         tasks = sent.get("tasks")
         if not isinstance(tasks, list):
             raise BadTaskError("tasks: must be a list")
         config = _text_field(sent, "label_config")
         if len(tasks) > MAX_TASKS:
-            raise BadTaskError(f"tasks: are {len(tasks):,}, may be {MAX_TASKS:,}")
+            raise BadTaskError(f"tasks: are {len(tasks):,}, at most {MAX_TASKS:,} are allowed")
         model = await self._reading.get_model(self._config.model)
         control = self._read_control(config, model)
         rows = await asyncio.gather(*(self._find_row(self._item_id(fields_of(each))) for each in tasks))
@@ -235,7 +235,7 @@ class _Backend:
                 return None
 
     async def _label_sets(self, model: Model, rows: Sequence[Instance | None]) -> Iterable[Sequence[str]]:
-        """Return the classes that none dominates, for each row; none if the model withholds its belief."""
+        """Return the undominated classes of each row; empty if the model withholds its belief."""
         presentation = model.specification.presentation
         known = [row for row in rows if row is not None]
         if not known or (presentation is not None and "belief" in presentation.withheld):
@@ -247,7 +247,9 @@ class _Backend:
         sets = iter([each.label_set for each in predictions])
         chosen = [() if row is None else next(sets) for row in rows]
         everything = set(model.specification.classes)
-        return [() if set(each) == everything else each for each in chosen]  # that would say nothing
+        return [
+            () if set(each) == everything else each for each in chosen
+        ]  # choosing all of them would say nothing
 
     async def webhook(self, request: Request) -> dict[str, Any]:
         """State the labels of the annotators."""
@@ -257,7 +259,7 @@ class _Backend:
             return {"stated": 0}
         annotations, tasks = _as_list(sent.get("annotation")), _as_list(sent.get("task"))
         if len(annotations) > MAX_TASKS:
-            raise BadTaskError(f"annotation: are {len(annotations):,}, may be {MAX_TASKS:,}")
+            raise BadTaskError(f"annotation: are {len(annotations):,}, at most {MAX_TASKS:,} are allowed")
         by_number = {str(task.get("id")): task for task in tasks}
         statements = []
         for annotation in annotations:
@@ -286,17 +288,17 @@ class _Backend:
             names = choices_of(annotation, self._config.question)
         except BadTaskError as error:
             raise BadTaskError(f"{where}: {error}") from None
-        if names is None:  # nothing is chosen any more: the labeller's statement is taken back
+        if names is None:  # no choice is left: retract the labeller's statement
             return None if is_new else Statement(item, labeller=labeller, retract=True)
         for name in names:
             if not isinstance(name, str):
-                raise BadTaskError(f"{where}: chooses {shown(name)}, must choose names")
+                raise BadTaskError(f"{where}: chooses {shown(name)}, must choose text")
         label = names[0] if len(names) == 1 else frozenset(names)
         return Statement(item, label, labeller)
 
 
 def _version_name(model: Model) -> str:
-    """Name the version of predictions: a new tree has a new name, so Label Studio requests them again."""
+    """Return a name for the version of predictions: it changes with the tree, so Label Studio requests them again."""
     return f"{model.name}-{model.tree_version}"
 
 
@@ -321,7 +323,7 @@ async def _request_body(request: Request) -> dict[str, Any]:
         async for part in request.stream():
             body += part
             if len(body) > MAX_BODY_BYTES:
-                raise RefusedRequestError(413, f"a request may have {MAX_BODY_BYTES:,} bytes")
+                raise RefusedRequestError(413, f"a request may have at most {MAX_BODY_BYTES:,} bytes")
     except ClientDisconnect:
         raise RefusedRequestError(400, "the request ended early") from None
     try:
@@ -329,5 +331,5 @@ async def _request_body(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BadTaskError("the request is not JSON") from None
     if not isinstance(content, dict):
-        raise BadTaskError("the request is not an object of JSON")
+        raise BadTaskError("the request is not a JSON object")
     return content

@@ -10,7 +10,7 @@ from xml.parsers import expat
 from quercus.specification.values import Spellings
 
 MAX_CONFIG_CHARACTERS: Final = 1 << 18
-"""Most characters of a labelling configuration."""
+"""Maximum length of a labelling configuration, in characters."""
 
 
 class BadTaskError(ValueError):
@@ -36,7 +36,7 @@ class Control:
     def prediction_result(self, classes: Sequence[str]) -> list[dict[str, Any]]:
         """Return the result of a prediction that chooses classes.
 
-        Several classes in a single-choice question, or none, pre-select nothing: the annotator decides.
+        No classes, or several in a single-choice question, pre-select nothing: the annotator decides.
 
         Examples
         --------
@@ -61,12 +61,12 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
     classes
         Classes of the model. A question may offer more, such as "unsure".
     question
-        Name of the question, where several offer the classes.
+        Name of the question, if several offer the classes.
 
     Raises
     ------
     BadTaskError
-        When there is none, or several.
+        If there is no such question, or several.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
 
 
 def _choice_of(name: str, classes: Sequence[str], choices: Sequence[str]) -> str | None:
-    """Return the choice that means a class, as the project spells it; None: there is none."""
+    """Return the choice for a class, as the project spells it; None if there is none."""
     if name in choices:
         return name
     spellings = Spellings(classes)
@@ -112,7 +112,7 @@ def _parse_controls(config: str) -> list[Control]:
     """Return every ``Choices`` of a configuration, in order."""
     if len(config) > MAX_CONFIG_CHARACTERS:
         raise BadTaskError(
-            f"the labelling configuration has {len(config):,} characters, may have {MAX_CONFIG_CHARACTERS:,}"
+            f"the labelling configuration has {len(config):,} characters, at most {MAX_CONFIG_CHARACTERS:,} are allowed"
         )
     controls: list[tuple[dict[str, str], list[str]]] = []
     inside = False
@@ -134,7 +134,7 @@ def _parse_controls(config: str) -> list[Control]:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = start_tag, end_tag
-    parser.StartDoctypeDeclHandler = refuse_doctype  # no entities, so nothing that grows when it is read
+    parser.StartDoctypeDeclHandler = refuse_doctype  # no entities, so no entity expansion
     try:
         parser.Parse(config, True)
     except expat.ExpatError as error:
@@ -165,19 +165,19 @@ def item_of(places: Sequence[Mapping[str, Any]], id_field: str) -> str | None:
 
 
 def labeller_of(annotation: Mapping[str, Any]) -> str:
-    """Return the author of an annotation: the address if given, else the number of the user; empty: unknown."""
+    """Return the author of an annotation: the e-mail address if given, else the user's number; empty: unknown."""
     by = annotation.get("completed_by")
     who = by.get("email") or by.get("id") if isinstance(by, dict) else by
     return str(who) if isinstance(who, str | int) else ""
 
 
 def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] | None:
-    """Return the choices of an annotation; None: it was cancelled, or has no choice.
+    """Return the choices of an annotation; None if it was cancelled or has none.
 
     Raises
     ------
     BadTaskError
-        When it answers several questions, and none is named.
+        If it answers several questions, and `question` is empty.
     """
     if annotation.get("was_cancelled"):
         return None

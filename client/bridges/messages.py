@@ -1,4 +1,4 @@
-"""Messages of a broker as rows: JSON objects, one a message or several in a list."""
+"""Messages of a broker as rows: each is a JSON object, or a list of objects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from quercus.belief.errors import shown
 from quercus.client.values import Value, uncertain_of_json
 
 MOST_WHOLE: Final = 10**308
-"""Largest whole number of a message, which a float holds."""
+"""Largest integer in a message: a float holds it exactly."""
 MAX_ROWS: Final = 1_000
-"""Most rows of one message."""
+"""Maximum number of rows in a message."""
 
 
 class BadMessageError(ValueError):
@@ -36,7 +36,7 @@ class MessageFormat:
     Attributes
     ----------
     id_field
-        The field that holds the id of a row. A row without it gets an id that the bridge makes of the message.
+        The field that holds the id of a row. A row without it gets an id derived from the message.
     label_field
         The field that holds its label, if there is one.
     ignored
@@ -48,14 +48,14 @@ class MessageFormat:
     ignored: Collection[str] = ()
 
     def rows(self, payload: bytes, made_id: str) -> list[MessageRow | BadMessageError]:
-        """Return the rows of a message, and an error in place of each that is none.
+        """Return the rows of a message, with an error in place of each invalid one.
 
-        ``made_id`` is the id of the first row if it has none; that of a later one has its place appended.
+        ``made_id`` is the id of the first row if it has none; later rows have their position appended.
 
         Raises
         ------
         BadMessageError
-            When it is neither a JSON object nor a list of them.
+            If the message is neither a JSON object nor a list of objects.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class MessageFormat:
                 json.dumps(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise BadMessageError("has half of a surrogate pair, which is not a character") from None
-        except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
+        except (ValueError, RecursionError) as error:  # ValueError also for an integer of thousands of digits
             raise BadMessageError(f"is not JSON in UTF-8: {error}") from None
         entries = content if isinstance(content, list) else [content]
         if not 1 <= len(entries) <= MAX_ROWS:

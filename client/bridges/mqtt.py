@@ -22,7 +22,7 @@ from quercus.client.bridges.arriving import BridgeTally, Message, RowBridge, wit
 from quercus.client.errors import FailedPrecondition, Unavailable, invalid
 
 MAX_QUEUED: Final = 10_000
-"""Messages that wait here; the broker holds the others back."""
+"""Maximum number of messages that wait here; the broker holds back the others."""
 
 TICK_S: Final = 0.2
 
@@ -31,7 +31,7 @@ TICK_S: Final = 0.2
 class Broker:
     """The source of messages; ``url`` is ``mqtt://HOST:PORT``, or ``mqtts://`` for TLS.
 
-    ``client_id`` names the session that the broker keeps; two bridges must not use the same one at once.
+    ``client_id`` names the session that the broker keeps; two running bridges must not share it.
     """
 
     url: str
@@ -42,7 +42,7 @@ class Broker:
     ca: str | None = None
 
     def has_topic(self, topic: str) -> bool:
-        """Return whether a topic is one of those that are subscribed to.
+        """Return whether a topic matches one of the subscriptions.
 
         Examples
         --------
@@ -54,12 +54,12 @@ class Broker:
         return any(paho.topic_matches_sub(each, topic) for each in filters)
 
     def address(self) -> tuple[str, int, bool]:
-        """Return host, port, and whether TLS is spoken.
+        """Return host, port, and whether to use TLS.
 
         Raises
         ------
         InvalidArgument
-            When the URL is none of a broker.
+            If the URL is not that of an MQTT broker.
 
         Examples
         --------
@@ -99,7 +99,7 @@ class MqttBridge(RowBridge[Broker]):
     """Pushes the messages of a broker to a model."""
 
     _arrived: queue.Queue[_Arrived] = field(init=False, default_factory=lambda: queue.Queue(MAX_QUEUED))
-    # A message of an earlier connection comes again: it is not acknowledged on this one.
+    # Messages of an earlier connection are sent again, so they are not acknowledged on this one.
     _session: int = field(init=False, default=0)
     _refused: str | None = field(init=False, default=None)
     _failure: Exception | None = field(init=False, default=None)
@@ -110,12 +110,12 @@ class MqttBridge(RowBridge[Broker]):
         Raises
         ------
         Unavailable
-            When no broker answers at the start, or it refuses the connection or a subscription.
+            If no broker answers at the start, or it refuses the connection or a subscription.
         FailedPrecondition
-            When the session at the broker still subscribes to topics that are not this bridge's. Their messages are not
-            acknowledged: the broker keeps them.
+            If the session at the broker still has subscriptions to topics that are not this bridge's. Their messages
+            are not acknowledged, so the broker keeps them.
         QuercusError
-            When the server will never take the rows, for example because there is no such model.
+            If the server will never accept the rows, for example because there is no such model.
         """
         self.read_attributes()
         host, port, is_tls = self.source.address()
@@ -162,7 +162,7 @@ class MqttBridge(RowBridge[Broker]):
         return made
 
     def _guarded_callback(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """Return a callback whose error ends `run`: it would end the thread of the connection unseen."""
+        """Return a callback whose error ends `run`; otherwise it would silently end the connection's thread."""
 
         def call(*arguments: Any) -> None:
             try:
@@ -194,13 +194,13 @@ class MqttBridge(RowBridge[Broker]):
     def _on_disconnect(self, *_: Any) -> None:
         self._session += 1
         if not self.stopping.is_set():
-            self.notify("the connection to the broker is lost; trying again")
+            self.notify("the connection to the broker is lost; reconnecting")
 
     def _on_message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
-        """Take a message, in the thread of the connection; if many wait, the broker waits too.
+        """Accept a message, in the connection's thread; if many wait, block, so that the broker waits too.
 
-        A session outlives the bridge that opened it, with its subscriptions and the messages that wait for it. Those of
-        another topic may be rows of another model, so they end the bridge.
+        A session with its subscriptions and waiting messages outlives the bridge that opened it. Messages of another
+        topic may be rows of another model, so they end the bridge.
         """
         if self._failure is not None:
             return
@@ -211,7 +211,7 @@ class MqttBridge(RowBridge[Broker]):
                 "with --client-id"
             )
         payload = bytes(message.payload)
-        # equal messages of a topic are one row: MQTT numbers none that a second bridge would know again
+        # equal messages of a topic are one row: MQTT gives messages no lasting id
         made_id = hashlib.sha256(message.topic.encode() + b"\0" + payload).hexdigest()[:32]
         read = self.read({"topic": message.topic}, payload, made_id)
         arrived = _Arrived(read, message.mid, message.qos, self._session)
@@ -221,7 +221,7 @@ class MqttBridge(RowBridge[Broker]):
                 return
 
     def _next_batch(self, most: int | None) -> list[_Arrived]:
-        """Return the messages that have arrived, up to a batch; none if a moment passes without any."""
+        """Return the messages that have arrived, up to a batch; empty if none arrives within a moment."""
         batch: list[_Arrived] = []
         room = None if most is None else most - self.tally.messages
         try:

@@ -1,8 +1,9 @@
 """Redis streams to rows: an entry is acknowledged to its consumer group after the server has committed its rows.
 
 The group remembers which entries it delivered, and to which consumer, until they are acknowledged. After a lost
-connection, and at every start, the bridge reads first what it was sent before; what another consumer leaves for a
-minute it takes over. Rows have ids, so committed but unacknowledged rows are stored once.
+connection, and at every start, the bridge first reads the entries that it was sent before. It takes over entries that
+another consumer has not acknowledged within a minute. Rows have ids, so committed but unacknowledged rows are stored
+once.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from quercus.client.errors import FailedPrecondition, Unavailable, invalid
 
 TICK_MS: Final = 200
 TIMEOUT_S: Final = 10.0
-"""Seconds within which the broker must answer; then the bridge connects again."""
+"""Seconds within which the broker must answer; otherwise the bridge reconnects."""
 LEFT_ALONE_S: Final = 60.0
-"""Seconds after which entries that another consumer was sent and has not acknowledged are taken over."""
+"""Seconds after which unacknowledged entries of another consumer are taken over."""
 CLAIM_EVERY_S: Final = 10.0
 FIRST_ENTRIES: Final = 8
-"""Entries that are read at first; twice as many whenever all came and were small."""
+"""Number of entries in the first read; it doubles whenever a read was full and small."""
 BATCH_BYTES: Final = 16 * 2**20
-"""Bytes of messages above which fewer entries are read at once, since Redis bounds an answer by their number alone."""
+"""Size of a read, in bytes, above which the next one is smaller, since Redis bounds a reply only by its number of
+entries."""
 UNREAD: Final = ">"
-"""The position of entries that no consumer of the group was sent yet."""
+"""The position of entries that were not delivered to any consumer of the group yet."""
 FIRST: Final = "0"
-"""The position before all entries: of those that this consumer was sent, or of a stream's own for a new group."""
+"""The position before all entries: those delivered to this consumer, or, for a new group, those of the stream."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,12 @@ class StreamGroup:
     url
         ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number after it (``/2``) is a database.
     streams
-        Keys of the streams; one that does not exist yet is created, empty.
+        Keys of the streams; missing ones are created, empty.
     group
-        The group that remembers how far it came. A new one begins with the first entry of each stream.
+        The group, which stores the position. A new one begins with the first entry of each stream.
     consumer
-        The name of this bridge in the group: what a bridge left when it died is sent to the next of its name at once.
+        The name of this bridge in the group: a new bridge of the same name continues at once with unacknowledged
+        entries.
     payload_field
         The field of an entry that holds the message.
     """
@@ -65,12 +68,12 @@ class StreamGroup:
     ca: str | None = None
 
     def connection_options(self) -> dict[str, Any]:
-        """Return what `redis.Redis` needs to connect.
+        """Return the keyword arguments of `redis.Redis`.
 
         Raises
         ------
         InvalidArgument
-            When the URL is none of a Redis server.
+            If the URL is not that of a Redis server.
 
         Examples
         --------
@@ -133,14 +136,14 @@ class RedisBridge(RowBridge[StreamGroup]):
         Raises
         ------
         Unavailable
-            When no broker answers at the start, or it refuses user or password.
+            If no broker answers at the start, or it refuses user or password.
         FailedPrecondition
-            When the broker refuses the group, for example because a key is not a stream.
+            If the broker refuses the group, for example because a key is not a stream.
         QuercusError
-            When the server will never take the rows, for example because there is no such model.
+            If the server will never accept the rows, for example because there is no such model.
         """
         self.read_attributes()
-        # A command whose answer was lost is not repeated: the entries of that answer come again at the next start.
+        # A command whose reply was lost is not repeated: its entries are read again at the next start.
         connection: Any = redis.Redis(
             **self.source.connection_options(),
             protocol=2,
@@ -163,7 +166,7 @@ class RedisBridge(RowBridge[StreamGroup]):
                     self._take_over(connection)
                 except redis.RedisError as error:
                     if not is_away:
-                        self.notify(f"the broker at {self.source.url} fails: {error}; trying again")
+                        self.notify(f"the broker at {self.source.url} fails: {error}; retrying")
                     is_away = True
                     self.stopping.wait(RETRY_S)
         return self.tally
@@ -184,17 +187,17 @@ class RedisBridge(RowBridge[StreamGroup]):
         self.notify(f"connected to {url}, {streams}, as {self.source.consumer} of {self.source.group}")
 
     def _open_groups(self, connection: Any) -> None:
-        """Make sure that the group is there, which a broker may have lost, and go back to what this bridge was sent."""
+        """Create the group if it is missing (a broker may lose it), and go back to the entries this bridge was sent."""
         for stream in self.source.streams:
             try:
                 connection.xgroup_create(stream, self.source.group, id=FIRST, mkstream=True)
             except redis.ResponseError as error:
-                if not str(error).startswith("BUSYGROUP"):  # it is there
+                if not str(error).startswith("BUSYGROUP"):  # it exists
                     raise
         self._positions = dict.fromkeys(self.source.streams, FIRST)
 
     def _take_over(self, connection: Any) -> None:
-        """Take over what other consumers left alone; it is read with what this one was sent before."""
+        """Take over abandoned entries of other consumers; they are read with those that this one was sent before."""
         if time.monotonic() < self._next_claim_s:
             return
         for stream in self.source.streams:
@@ -207,13 +210,13 @@ class RedisBridge(RowBridge[StreamGroup]):
             )
             if found:
                 self._positions[stream] = FIRST
-            for gone in deleted[0] if deleted else ():  # Redis 7 takes them out of the group
+            for gone in deleted[0] if deleted else ():  # Redis 7 removes them from the group
                 self._read_entry(stream, gone.decode(), {})
                 self.tally.messages += 1
         self._next_claim_s = time.monotonic() + CLAIM_EVERY_S
 
     def _next_entries(self, connection: Any, most: int | None) -> list[_Entry]:
-        """Return the entries that have arrived, up to a batch; none if a moment passes without any."""
+        """Return the entries that have arrived, up to a batch; empty if none arrives within a moment."""
         room = self._room if most is None else min(self._room, most - self.tally.messages)
         answer = connection.xreadgroup(
             self.source.group, self.source.consumer, self._positions, count=room, block=TICK_MS
@@ -230,7 +233,7 @@ class RedisBridge(RowBridge[StreamGroup]):
             self._room = max(1, self._room // 2)
         elif len(entries) >= self._room:
             self._room = min(self.batch, 2 * self._room)
-        return entries if most is None else entries[: most - self.tally.messages]  # COUNT is for each stream
+        return entries if most is None else entries[: most - self.tally.messages]  # COUNT is per stream
 
     def _read_entry(self, stream: str, entry_id: str, fields: Mapping[bytes, bytes]) -> _Entry:
         origin = {"stream": stream, "entry": entry_id}

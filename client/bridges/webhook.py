@@ -1,7 +1,7 @@
-"""Events to a webhook: each is signed, and posted until the receiver takes it; then the position moves on.
+"""Events to a webhook: each is signed and posted until the receiver accepts it; then the position advances.
 
-An event is posted at least once, in the order of the log. Its id stays the same, so a receiver that took it but could
-not say so recognises it.
+Events are posted at least once, in the order of the log. The id of an event stays the same, so a receiver whose
+response was lost recognises a repetition.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from quercus.specification.hosts import is_loopback
 from quercus.specification.pauses import growing_pause_s
 
 POST_S: Final = 15.0
-"""Seconds that a receiver may take for one message."""
+"""Maximum seconds that a receiver may take for one message."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 LONGEST_WISH_S: Final = 3600.0
-"""Longest pause, in seconds, that a receiver may ask for with ``Retry-After``."""
+"""Maximum pause, in seconds, that a receiver may request by ``Retry-After``."""
 MOST_ANSWER_BYTES: Final = 1 << 16
-"""Most bytes of a receiver's response, which is ignored; a longer one ends the connection."""
+"""Maximum size of a receiver's response, in bytes. It is ignored; a longer one ends the connection."""
 STOP_POLL_S: Final = 1.0
-"""Seconds between two checks whether a waiting bridge should stop."""
+"""Seconds between checks whether a waiting bridge should stop."""
 LONGEST_POLL_S: Final = 60.0
-"""Longest time between them while events are under way, as a slow line needs."""
+"""Maximum seconds between checks while events are on their way, for slow connections."""
 GONE: Final = 410
 
 
@@ -90,7 +90,7 @@ class WebhookBridge:
     receiver
         The receiver of the events.
     signer
-        With the secret that the receiver has.
+        Signs with the receiver's secret.
     position
         The stored position in the log.
     kinds
@@ -129,7 +129,7 @@ class WebhookBridge:
         self.tally = WebhookTally(sequence=position.sequence)
 
     def stop(self) -> None:
-        """End `run` soon; the next one posts unfinished events again."""
+        """End `run` soon; the next run posts unfinished events again."""
         self._stopping.set()
 
     def run(self, most: int | None = None) -> WebhookTally:
@@ -138,10 +138,10 @@ class WebhookBridge:
         Raises
         ------
         FailedPrecondition
-            The receiver wants no more events (410), another model has the name, or the log was put back to an earlier
-            state, so that it is not known which events after the position the receiver has.
+            If the receiver wants no more events (410), another model has the name, or the log was reset to an earlier
+            state, so that it is unknown which events after the position the receiver has.
         QuercusError
-            There is no such model, or no server answers at the start.
+            If there is no such model, or no server answers at the start.
         """
         self._client.get_model(self._model)
         handled = attempt = 0
@@ -169,7 +169,7 @@ class WebhookBridge:
                         if handled == most:
                             break
             except DeadlineExceeded:
-                attempt = 0  # checks whether it should stop
+                attempt = 0  # a check whether to stop
             except QuercusError as error:
                 if not is_transient(error):
                     raise
@@ -179,7 +179,7 @@ class WebhookBridge:
         return self.tally
 
     def _check_log(self) -> None:
-        """Raise if the event of the position is not in the log any more; remember it if it was not known."""
+        """Raise if the event of the position is no longer in the log; record it if it was not known yet."""
         position = self._position
         if not position.sequence:
             return
@@ -192,22 +192,22 @@ class WebhookBridge:
             found = next(events).id if is_there else ""
         if not is_there or position.event not in {"", found}:
             raise FailedPrecondition(
-                f"the log of model {self._model} was set back to an earlier state, by a restored backup or a failover: "
+                f"the log of model {self._model} was reset to an earlier state, by a restored backup or a failover: "
                 f"event {position.sequence} is not the one that was delivered; to post the whole log again, start with "
-                "a new file of --state (a receiver knows by its id what it has)"
+                "a new --state file (a receiver recognises by their ids the events that it has)"
             )
         if not position.event:
             position.record_delivered(position.model_uid, position.sequence, found)
 
     def _next_poll_s(self, poll_s: float, since: int) -> float:
-        """Return the seconds of the next watch: more than the last one had if events exist and none of them arrived."""
+        """Return the seconds of the next watch: longer than the last one if events exist but none arrived."""
         if self._position.sequence > since:
             return STOP_POLL_S
         is_behind = self._client.get_model(self._model).sequence_committed > since
         return min(2 * poll_s, LONGEST_POLL_S) if is_behind else STOP_POLL_S
 
     def _deliver_event(self, event: LogEvent) -> bool:
-        """Post an event until it is taken or given up; False when the bridge is to stop before."""
+        """Post an event until it is accepted or given up; return False if the bridge is stopped before."""
         body = event_message(event)
         attempt = 0
         most = self._receiver.most_attempts
@@ -217,7 +217,9 @@ class WebhookBridge:
             trouble, wish_s = self._post_event(event, body)
             if trouble and (most is None or attempt < most):
                 pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
-                self._notify(f"event {event.sequence} was not accepted ({trouble}); again in {pause_s:.3g} s")
+                self._notify(
+                    f"event {event.sequence} was not accepted ({trouble}); retrying in {pause_s:.3g} s"
+                )
                 self._stopping.wait(pause_s)
                 continue
             if trouble:
@@ -235,7 +237,7 @@ class WebhookBridge:
         return False
 
     def _post_event(self, event: LogEvent, body: bytes) -> tuple[str, float]:
-        """Return why the receiver did not take an event, empty when it did, and how long it wants to be left alone."""
+        """Return why the receiver did not accept an event (empty: it did), and the pause (s) that it requests."""
         headers = {"content-type": CONTENT_TYPE, "user-agent": "quercus-webhook"}
         headers |= self._signer.headers(event.id, int(time.time()), body)
         try:
@@ -246,7 +248,7 @@ class WebhookBridge:
         except urllib3.exceptions.HTTPError as error:
             return str(getattr(error, "reason", None) or error), 0.0
         if read < MOST_ANSWER_BYTES:
-            answer.release_conn()  # read to its end: the connection serves again
+            answer.release_conn()  # it was read to its end, so the connection can be reused
         else:
             answer.close()
         if answer.status == GONE:

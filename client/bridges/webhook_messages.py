@@ -16,14 +16,14 @@ from quercus.client.errors import invalid
 from quercus.client.results import LogEvent
 from quercus.client.values import json_of
 
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how secrets begin
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of secrets
 LEAST_SECRET_BYTES: Final = 24
 MOST_SECRET_BYTES: Final = 64
 CONTENT_TYPE: Final = "application/cloudevents+json"
 
 
 class Signer:
-    """Signs messages with a secret that the receiver has too.
+    """Signs messages with a secret that it shares with the receiver.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Signer:
         self._key = key
 
     def headers(self, identifier: str, timestamp: int, body: bytes) -> dict[str, str]:
-        """Return the headers of a message: its id, when it is sent (seconds since 1970), and the signature of all."""
+        """Return the headers of a message: its id, the time (seconds since 1970), and the signature."""
         signed = b"%s.%d.%s" % (identifier.encode(), timestamp, body)
         signature = base64.b64encode(hmac.digest(self._key, signed, "sha256")).decode()
         return {

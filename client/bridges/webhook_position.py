@@ -1,4 +1,4 @@
-"""The position of the last delivered event of a model, in a small SQLite file that one bridge holds."""
+"""The position of the last delivered event of a model, in a small SQLite file that a single bridge locks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CREATE TABLE position (
 
 
 class Position:
-    """The number of the last event that was delivered, on the disk.
+    """The number of the last delivered event, stored on disk.
 
     Parameters
     ----------
     path
-        Made, for this user alone, if it is not there. No other process can open it until it is closed.
+        Created if missing, readable only by this user. No other process can open it until it is closed.
     model
         Name of the model whose events are sent.
 
@@ -35,14 +35,14 @@ class Position:
     model_uid
         Uid of the model; empty before the first event.
     sequence
-        Number of the last event that was delivered, or that is of no wanted kind.
+        Number of the last event that was delivered, or skipped because of its kind.
     event
-        Identifier of the event with that number; empty where it is not known.
+        Identifier of the event with that number; empty if unknown.
 
     Raises
     ------
     InvalidArgument
-        The file is something else, of another model, or of a bridge that runs.
+        If the file is something else, of another model, or in use by a running bridge.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -73,27 +73,27 @@ class Position:
         except sqlite3.Error as error:
             self._base.close()
             is_held = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
-            why = "belongs to a bridge that runs" if is_held else f"is not a file of this bridge ({error})"
+            why = "is in use by a running bridge" if is_held else f"is not a file of this bridge ({error})"
             raise invalid("state", f"{path} {why}; name another file") from None
         except BaseException:
             self._base.close()
             raise
 
     def record_delivered(self, model_uid: str, sequence: int, event: str = "") -> None:
-        """Remember that all up to an event is delivered; it is on the disk when this returns.
+        """Record that all events up to this one are delivered; it is on the disk when this returns.
 
-        Nothing changes if this position is known, perhaps with the identifier of its event.
+        Nothing changes if this position was already recorded.
 
         Parameters
         ----------
         model_uid : uid of the model.
         sequence : number of the event.
-        event : its identifier, where it is known.
+        event : its identifier, if known.
 
         Raises
         ------
         QuercusError
-            The file cannot be written, because the disk is full for example.
+            If the file cannot be written, for example because the disk is full.
         """
         if not event and (model_uid, sequence) == (self.model_uid, self.sequence):
             return

@@ -1,5 +1,5 @@
 # Generated from client/aio/connection.py by `make client`; edit that file.
-"""The connection that all calls of the client share: one call, a list, a stream; each survives outages."""
+"""The connection that all calls of the client share: single calls, lists and streams, which survive outages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A channel to a server, and what this client remembers of the models there."""
+    """A channel to a server, and this client's memory of the models there."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Connection:
         self._channel.close()
 
     def _call(self, request: Any, timeout_s: float | None = None) -> Any:
-        """Return the response to a request, whose type says which method it is for."""
+        """Return the response to a request; the type of the request determines the method."""
         method = self._methods[request.DESCRIPTOR]
         trial = self._outage.start_attempts()
         while True:
@@ -93,7 +93,7 @@ class Connection:
         timeout_s
             Limit of all streams together; ``None``: no limit.
         is_over
-            Function that returns whether a broken stream was complete.
+            Function that returns whether the broken stream was complete.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         trial = self._outage.start_attempts()
@@ -122,7 +122,7 @@ class Connection:
         Parameters
         ----------
         notify
-            Function of the seconds for which calls wait; a thread of the client may call it.
+            Called with the number of seconds for which calls wait, possibly in a thread of the client.
         """
         self._outage.notify = notify
 

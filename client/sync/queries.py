@@ -50,7 +50,7 @@ from quercus.v1 import instance_pb2, query_pb2
 
 CLOSE_S: Final = 1.0
 GIVE_BACK_S: Final = 3.0
-"""Seconds that a client which leaves a loop of queries waits for the server to take the current one back."""
+"""Seconds that a client leaving a loop of queries waits for the server to take back the current one."""
 
 
 class QueryCalls(ModelCalls):
@@ -99,8 +99,8 @@ class QueryCalls(ModelCalls):
     ) -> Generator[Query, None, None]:
         """Yield queries one after another; the lease of the current one is extended while you think.
 
-        Answer or refuse each query before you request the next. An unanswered one goes to another labeller
-        (or back to you) when its lease ends. If you leave the loop, the current one is returned at once.
+        Answer or refuse each query before you request the next one. An unanswered query goes to another labeller (or
+        back to you) when its lease ends. If you leave the loop, the current query is given back at once.
 
         Parameters
         ----------
@@ -143,14 +143,14 @@ class QueryCalls(ModelCalls):
         """Extend a lease, and return whether to continue; if not, the answer itself fails with the reason."""
         try:
             self.extend_lease(query, lease_s)
-        except QuercusError as error:  # a transient error may end before the lease
-            return is_transient(error)  # else the query is answered, or another's
+        except QuercusError as error:  # a transient error may be over before the lease ends
+            return is_transient(error)  # otherwise the query is answered, or another labeller has it
         except ValueError:  # the channel was closed meanwhile
             return False
         return True
 
     def _give_back(self, query: Query) -> None:
-        """Return a query, in one attempt: leaving the loop does not wait for the end of an outage."""
+        """Give a query back, in one attempt, so that leaving the loop does not wait for the end of an outage."""
         request = query_calls.give_back(query)
         # answered, refused, or the server is unreachable: the lease expires
         with suppress(grpc.RpcError, QuercusError, ValueError):
@@ -166,7 +166,7 @@ class QueryCalls(ModelCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> QueryStream:
-        """Return a stream of queries to iterate over within ``with``; it fetches the next ones in advance.
+        """Return a stream of queries to iterate over within ``with``; it fetches queries in advance.
 
         Answer on the stream (``stream.answer(query, label)``), which takes one round trip. The stream extends leases
         while you think, and continues after an outage.
@@ -176,7 +176,7 @@ class QueryCalls(ModelCalls):
         model, labeller, lease_s, idle_s, only
             See :meth:`queries`.
         prefetch
-            Queries that you hold at once, including the current one; 1 to 100.
+            Number of queries that you hold at once, including the current one; 1 to 100.
         """
         request = filled(
             query_pb2.StreamQueriesRequest,
@@ -215,13 +215,13 @@ class QueryCalls(ModelCalls):
         took_s
             Seconds that you took; ``None``: the time since the query was leased.
         shown
-            Name of your view of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
-            names of Quercus's screens.
+            Description of your view of the query, at most 200 characters. Quercus's own screens use
+            :func:`quercus.client.shown.shown_text`.
 
         Raises
         ------
         FailedPrecondition
-            If the lease ended and the query was answered, withdrawn or leased to another labeller since.
+            If the lease has ended, and the query has since been answered, withdrawn or leased to another labeller.
         """
         request = query_calls.answer(query, label, reliability, comment, took_s, shown)
         return self._call_and_record(query.model, request)
@@ -387,7 +387,7 @@ class QueryCalls(ModelCalls):
         labeller
             Labeller of statements that name none. If omitted with a token, the token's name.
         request_id
-            Makes the call idempotent over restarts of the caller. If omitted, a random one.
+            Makes the call idempotent across restarts of the caller. If omitted, a random one.
         """
         encoder, given = LabelEncoder(self._fetch_classes(model)), list(statements)
         base = request_id or uuid.uuid4().hex
@@ -431,8 +431,8 @@ class QueryCalls(ModelCalls):
     ) -> int:
         """Replace the label of an answer that :meth:`answers` yielded; return the number of the newest event.
 
-        Another labeller may do so if the policy, or a token with the role corrector, allows it. Only its labeller may
-        change a statement.
+        Other labellers may correct it if the policy, or a token with the role corrector, allows that. A statement may
+        only be changed by its labeller.
         """
         labeller = answer.labeller if labeller is None else labeller
         if answer.kind == "adjudicated":
@@ -476,9 +476,9 @@ class QueryCalls(ModelCalls):
         model
             Name of the model.
         classes
-            Only disputes in which somebody names one of these classes; none: all.
+            Only disputes in which a label names one of these classes; empty: all.
         labellers
-            Only disputes in which one of these labellers takes part; none: all.
+            Only disputes with a label of one of these labellers; empty: all.
         """
         names = self._fetch_classes(model)
         request = filled(
@@ -494,7 +494,7 @@ class QueryCalls(ModelCalls):
                 yield Dispute.from_message(each, names)
 
     def get_dispute(self, model: str, instance: str) -> Dispute:
-        """Return the labels of one row by labeller, in dispute or not, with its values and display."""
+        """Return the labels of a row by labeller, whether in dispute or not, with its values and display."""
         request = filled(query_pb2.GetDisputeRequest, name=instance_resource(model, instance))
         return Dispute.from_message(self._call(request), self._fetch_classes(model))
 
@@ -514,9 +514,9 @@ class QueryCalls(ModelCalls):
         label
             The right label; see :meth:`answer`.
         labeller
-            Who decides. If omitted with a token, the token's name.
+            Name of the person who decides. If omitted with a token, the token's name.
         comment
-            Kept with it.
+            Comment that is kept with the decision.
         """
         request = filled(
             query_pb2.AdjudicateRequest,
@@ -530,7 +530,7 @@ class QueryCalls(ModelCalls):
     def undo_adjudication(
         self, model: str, instance: str, *, labeller: str = "", comment: str = ""
     ) -> AdjudicationReport:
-        """Take back what was adjudicated about a row: the labels of its labellers hold again."""
+        """Take back the adjudication of a row: the labels of its labellers count again."""
         request = filled(
             query_pb2.AdjudicateRequest,
             name=instance_resource(model, instance),
@@ -548,10 +548,10 @@ class QueryCalls(ModelCalls):
     def mark_gold(
         self, model: str, labels: Mapping[str, LabelLike], *, labeller: str = "", comment: str = ""
     ) -> GoldReport:
-        """Make rows gold questions: their classes are known, and show how reliable labellers are.
+        """Make rows of known class gold questions, which measure the reliability of labellers.
 
-        They are mixed among the queries of each labeller, each once, at the ``gold_share`` of the labelling policy. Up
-        to 1,000, all or none.
+        They are mixed with the queries, each at most once per labeller, at the ``gold_share`` of the labelling policy.
+        At most 1,000 rows; all of them are marked or none.
 
         Parameters
         ----------
@@ -560,9 +560,9 @@ class QueryCalls(ModelCalls):
         labels
             The right answer of each row, by its id; see :meth:`answer`.
         labeller
-            Who marks them. If omitted with a token, the token's name.
+            Name of the person who marks them. If omitted with a token, the token's name.
         comment
-            Kept with each mark.
+            Comment that is kept with each mark.
         """
         encoder = LabelEncoder(self._fetch_classes(model))
         marks = [
@@ -579,7 +579,7 @@ class QueryCalls(ModelCalls):
     def unmark_gold(
         self, model: str, rows: Iterable[str], *, labeller: str = "", comment: str = ""
     ) -> GoldReport:
-        """Take back that rows are gold questions: the labels of their labellers hold again."""
+        """Make gold questions ordinary rows again: the labels of their labellers count again."""
         marks = [filled(query_pb2.GoldLabel, instance_id=row, retract=True, comment=comment) for row in rows]
         return self._mark_gold(model, marks, labeller)
 
@@ -592,12 +592,12 @@ class QueryCalls(ModelCalls):
         return report
 
     def gold_questions(self, model: str) -> list[GoldQuestion]:
-        """Return the gold questions of a model, with how often each was answered right."""
+        """Return the gold questions of a model, with the number of right answers to each."""
         request = filled(query_pb2.ListGoldRequest, model=model_resource(model))
         return [*map(GoldQuestion.from_message, self._call(request).questions)]
 
     def agreement(self, model: str) -> Agreement:
-        """Return how far the labellers of a model agree: by pair, beyond chance, and each with the right labels."""
+        """Return the agreement of a model's labellers: by pair, beyond chance, and with the accepted labels."""
         request = filled(query_pb2.GetAgreementRequest, model=model_resource(model))
         return Agreement.from_message(self._call(request))
 
@@ -616,7 +616,7 @@ class QueryCalls(ModelCalls):
     ) -> LabellingPolicy:
         """Replace the labelling policy of a model; it applies to leases and answers from now on.
 
-        If ``fields`` are named (``["per_hour"]``), only these change, so concurrent changes of others are kept.
+        If ``fields`` are given (``["per_hour"]``), only these change, so that concurrent changes of others are kept.
         """
         request = filled(
             query_pb2.UpdateLabellingPolicyRequest,
@@ -646,9 +646,9 @@ class QueryCalls(ModelCalls):
 class QueryStream:
     """A stream of queries, and of a labeller's answers to them; `Client.stream_queries` makes it.
 
-    The stream extends leases while you think. A query without an answer is given back when you request the next one.
-    If the connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and
-    counts once.
+    The stream extends leases while you think. A query without an answer is given back when you request the next one. If
+    the connection breaks, the stream is reopened; an unacknowledged answer is sent again in a separate call, and counts
+    once.
     """
 
     def __init__(
@@ -681,7 +681,7 @@ class QueryStream:
         self.close()
 
     def close(self) -> None:
-        """End the stream; held queries go back."""
+        """End the stream and give back held queries."""
         if self._line is not None:
             self._line.close()
 
@@ -692,7 +692,7 @@ class QueryStream:
         try:
             return self._next_query()
         except Exception:
-            # At the end, too: without ``with`` nothing else closes it, and leases would be extended.
+            # Also at the normal end: without ``with``, nothing else closes it, and leases would be extended forever.
             self.close()
             self._line = None
             raise
@@ -770,14 +770,14 @@ class QueryStream:
         return report
 
     def _settle_query(self, query: Query, request: Settlement) -> Any:
-        if self._line is None:  # not open yet, or at its end
+        if self._line is None:  # not open yet, or already closed
             return read_reply(self._client._call(request))
         try:
             reply = result(self._line.send_request(request), self._client.timeout_s)
         except (QuercusError, TimeoutError) as error:
             if isinstance(error, QuercusError) and not is_transient(error):
                 raise
-            # The server may have counted it already; repeating it is safe.
+            # The server may already have counted it; repeating it is safe.
             reply = read_reply(self._client._call(request))
         if self._current is not None and self._current.name == query.name:
             self._current = None
@@ -792,7 +792,7 @@ class QueryLine:
         self._address = client.address
         self._incoming: Inbox[Query | str | QuercusError] = Inbox()
         self._waiting: dict[str, Future[Any]] = {}
-        self._lock = threading.Lock()  # of the synchronous client, whose events come in a thread
+        self._lock = threading.Lock()  # for the synchronous client, whose events arrive in a thread
         self._ended: QuercusError | None = None
         self._heart = Repeating(self._send_heartbeat, beat_s, "quercus-queries-heartbeat")
 
@@ -829,7 +829,7 @@ class QueryLine:
         self._incoming.put(error)
 
     def next_event(self, wait_s: float) -> Query | str | QuercusError:
-        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the end of the call."""
+        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the call's error."""
         try:
             return self._incoming.get(wait_s)
         except TimeoutError:

@@ -50,7 +50,7 @@ class TreeCalls(ModelCalls):
         model, rows
             Name of the model, and any number of rows, sent in as few requests as the message limit allows.
         min_sequence
-            Use only a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
+            Use only a tree grown from the log up to at least this number (:meth:`wait_grown` waits for it).
         want_paths
             Also return the path of every row, for a model of one tree.
         want_masses
@@ -58,7 +58,7 @@ class TreeCalls(ModelCalls):
         coverage
             Also return prediction sets that contain the true class with this frequency, in (0, 1).
         want_doubt
-            Also return the two kinds of doubt about every row, if the learner tells them apart.
+            Also return the two kinds of doubt about every row, if the learner separates them.
         """
         form = self._row_format(model)
         try:
@@ -92,16 +92,16 @@ class TreeCalls(ModelCalls):
         member: int | None = None,
         depth: int | None = None,
     ) -> str:
-        """Return a drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees, one or an overview.
+        """Return a drawing of a tree, or an overview of several: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``.
 
-        With ``depth``, nodes further below the root are counted, not drawn.
+        Nodes deeper than ``depth`` are counted, not drawn.
         """
         return str((self._call(render_request(model, version, form, member, depth))).content)
 
     def explain_row(
         self, model: str, instance: str, at: int | datetime | None = None, *, timeout_s: float = EXPLAIN_S
     ) -> RowExplanation:
-        """Return what the model predicted for a row then and predicts now, and which answers changed that.
+        """Return an earlier and the current prediction for a row, and the answers that changed it.
 
         The server grows the model again from its log, which takes seconds. If you stop waiting, it stops too.
 
@@ -110,9 +110,9 @@ class TreeCalls(ModelCalls):
         model, instance
             Name of the model, and id of the row.
         at
-            Then: number of an event of the log, or a time; ``None``: when the row came.
+            The earlier moment: the number of an event of the log, or a time; ``None``: when the row was pushed.
         timeout_s
-            Longest time to wait, in seconds.
+            Maximum time to wait, in seconds.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class TreeCalls(ModelCalls):
         return RowExplanation.from_message(found, found.classes)
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
-        """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).
+        """Yield the newest tree, then each newer one when it has grown (a slow reader skips versions).
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class TreeCalls(ModelCalls):
         Parameters
         ----------
         uid
-            Identity of the model; empty: that of the first tree that comes. Another model may take its name.
+            Uid of the model; empty: that of the first tree. Needed because another model may take the name.
         """
         request = filled(tree_pb2.WatchTreeRequest, model=model_resource(model), without_nodes=without_nodes)
         version = 0
@@ -167,19 +167,19 @@ class TreeCalls(ModelCalls):
                 if uid not in {"", update.model_uid}:
                     raise replaced_error(model)
                 uid = update.model_uid
-                if update.tree.version > version:  # after an outage the newest comes again
+                if update.tree.version > version:  # after an outage, the newest is sent again
                     version = update.tree.version
                     yield update
 
     def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
-        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
+        """Wait until the tree has learned from the log up to ``sequence`` (default: all of it).
 
         Wait for at most ``timeout_s`` seconds; ``None``: no limit.
 
         Raises
         ------
         DeadlineExceeded
-            If the tree did not come that far within ``timeout_s``.
+            If the tree has not grown that far within ``timeout_s``.
         FailedPrecondition
             If the model was deleted, and another has its name.
         """
@@ -196,7 +196,7 @@ class TreeCalls(ModelCalls):
                     if update.tree.as_of >= sequence:
                         return self.get_model(model)
         except DeadlineExceeded:
-            pass  # replaced by the error below, which names the progress
+            pass  # replaced by the error below, which has the progress
         grown = self.get_model(model).sequence_grown
         waited = "" if timeout_s is None else f" after {timeout_s:g} s"
-        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {sequence}{waited}")
+        raise DeadlineExceeded(f"the tree of {model!r} had grown to event {grown} of {sequence}{waited}")

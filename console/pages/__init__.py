@@ -1,1 +1,1 @@
-"""The pages of the console, a module each."""
+"""The pages of the console, one module each."""

@@ -1,4 +1,4 @@
-"""Labels for many rows: what would be said is shown first, then said, and can be taken back."""
+"""Labels for many rows: they are shown before they are stored, and can be undone."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from quercus.view.answers import answer_text
 from quercus.view.words import counted
 
 CHOSEN = ("checked", "all", "answers")
-"""The rows that are meant: those that are checked, all rows of a filter, all rows of one's answers of a filter."""
+"""The possible selections: the checked rows, all rows of a filter, or all rows of a filter of one's own answers."""
 
 
 async def bulk(request: Request) -> Response:
-    """Show what would be said of many rows, then say it; or take back what was said."""
+    """Show the planned labels of many rows, then store them; or undo them."""
     session = session_of(request)
     check_may(session, "InstanceService/StateEvidence")
     given = await read_posted(request, session)
@@ -36,7 +36,7 @@ async def bulk(request: Request) -> Response:
     plan = session.bulk if act == "do" else session.bulk_done if act == "undo" else None
     if plan is None or plan.model != name or plan.key != text_field(given, "plan"):
         raise HTTPException(
-            409, "these rows were chosen on another page, or it is done already: choose them again"
+            409, "these rows were chosen on another page, or are already done: choose them again"
         )
     if act == "do":
         await plan.carry_out(session.client)
@@ -53,7 +53,7 @@ async def bulk(request: Request) -> Response:
 
 
 async def _chosen_rows(session: Session, model: str, given: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the rows that a form means."""
+    """Return the ids of the rows that a form selects."""
     of = text_field(given, "of")
     fields = {key.removeprefix("f-"): str(texts[0]) for key, texts in given.items() if key.startswith("f-")}
     if of == "checked":

@@ -1,4 +1,4 @@
-"""Classify a row that is typed in; its values may be uncertain."""
+"""The page that classifies a typed row; values may be uncertain."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COVERAGES = ("0.8", "0.9", "0.95", "0.99")
 """The coverages that the form offers."""
 DEFAULT_COVERAGE = "0.9"
 MAX_BOXES = 12
-"""A nominal attribute with more values is a text field."""
+"""A nominal attribute with more values gets a text field."""
 
 
 async def classify(request: Request) -> Response:
-    """Show the form, with the class of the values typed in."""
+    """Show the form, with the class of the typed values."""
     session = session_of(request)
     check_may(session, "ClassifyService/Classify")
     name = request.path_params["model"]
@@ -96,7 +96,7 @@ def _unseen_text(unseen: UnseenNames, presentation: Presentation) -> str:
 
 
 def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> Any:
-    """Return the value of an attribute as a form gives it; None: unknown.
+    """Return the value of an attribute in a form; None if unknown.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _form_field(
 
 
 def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:
-    """Return the prediction for a row in the form for the page."""
+    """Return the prediction for a row as the page's context."""
     return {
         "label": prediction.label,
         "classes": prediction.classes,

@@ -1,4 +1,4 @@
-"""Creation of a model from a file: the console says what becomes of its columns and labels, and the user decides."""
+"""Creation of a model from a file: the console suggests the use of columns and labels, and the user decides."""
 
 from __future__ import annotations
 
@@ -65,25 +65,25 @@ from quercus.view.rows import ShownItem, ShownValue, pushed_items
 PARSE_S = 600.0
 COUNTED_ROWS: Final = 5_000
 MOST_PREVIEWED: Final = 12
-"""Values of a row that is shown as a labeller will see it."""
+"""Number of values in the preview of a row."""
 DEFAULT_CUTS: Final = "32"
-"""Thresholds of a column of numbers, as the form has them."""
+"""Number of thresholds of a numeric column in the form."""
 SHOWN_REFUSED = 50
-"""Most refused rows that the page lists."""
+"""Maximum number of refused rows that the page lists."""
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
 _ADVICE = (
     (r" with --ignore (\S+|'.*?')", ""),
     (r"rename the column, or leave it out with --ignore .*", "rename the column, or leave it out"),
     (r"name them all with --classes A,B,C", "type them all"),
 )
-"""Advice of `quercus models create` in errors of files, and what it is on this page."""
+"""Advice of `quercus models create` in errors about files, with its replacement on this page."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was uploaded; it is gone from the disk when the session ends, or another takes its place.
+    """An uploaded file; it is deleted when the session ends or another one replaces it.
 
-    It comes with the learners that the server had then: its form is shown again also when the server is away.
+    It is kept with the learners that the server had then, so that its form can be shown during an outage.
     """
 
     folder: tempfile.TemporaryDirectory[str]
@@ -98,12 +98,12 @@ class Upload:
 
 
 async def progress(request: Request) -> Response:
-    """Say how far the reading or the making is, for the script of the page."""
+    """Report the progress of reading or creating, for the script of the page."""
     return JSONResponse({"said": session_of(request).progress})
 
 
 async def create(request: Request) -> Response:
-    """Take a file, show what becomes of its columns, then create the model."""
+    """Accept a file, show the plan for its columns, then create the model."""
     session = session_of(request)
     check_may(session, "ModelService/CreateModel")
     if request.method == "GET":
@@ -121,9 +121,9 @@ async def create(request: Request) -> Response:
             upload = await _keep_upload(session, files[0])
             return _columns_page(request, upload, {})
         if session.upload is None:
-            raise HTTPException(409, "the file is not here any more: choose it again")
+            raise HTTPException(409, "the file is no longer here: choose it again")
         plan = ModelPlan.of(session.upload.guess, chosen)
-        if chosen.get("act") == "plan":  # a script shows what the choices mean
+        if chosen.get("act") == "plan":  # a script shows the effect of the choices
             return HTMLResponse(
                 render_fragment(
                     "create_plan.html", plan=plan, previews=_previews(request, session.upload, plan)
@@ -146,7 +146,7 @@ async def create(request: Request) -> Response:
 
 
 def _show_again(request: Request, session: Session, chosen: dict[str, Any], error: Exception) -> Response:
-    """Show the form again, with the error, and what is left of the model."""
+    """Show the form again, with the error and the state of an incomplete model."""
     status = status_of(error) if isinstance(error, QuercusError) else 400
     if session.upload is None:
         return render_page(request, "create.html", status, upload=None, fault=plain_text(error))
@@ -158,7 +158,7 @@ def _show_again(request: Request, session: Session, chosen: dict[str, Any], erro
 
 
 def _on_this_page(error: Exception) -> str:
-    """Return an error with its advice for this page; `quercus models create` has flags in its place."""
+    """Return an error with advice for this page instead of the flags of `quercus models create`."""
     if isinstance(error, LeakError):
         named = listed_names([repr(name) for name in error.columns])
         return (
@@ -174,7 +174,7 @@ def _on_this_page(error: Exception) -> str:
 
 
 async def _keep_upload(session: Session, file: UploadFile) -> Upload:
-    """Keep the uploaded file for the next step."""
+    """Store the uploaded file for the next step."""
     check_ending(file)
     session.drop_upload()
     learners = await session.client.learners()
@@ -193,12 +193,12 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
 
 
 def check_ending(file: UploadFile) -> str:
-    """Return the ending of the name of a file that was sent.
+    """Return the ending of an uploaded file's name.
 
     Raises
     ------
     InvalidInput
-        When it is none of `SUFFIXES`.
+        If it is not one of `SUFFIXES`.
     """
     name = Path(file.filename or "").name
     suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), None)
@@ -208,7 +208,7 @@ def check_ending(file: UploadFile) -> str:
 
 
 async def save_upload(file: UploadFile, folder: str) -> tuple[Path, str]:
-    """Write a file that was sent into a folder; return where it is, and what its sender calls it."""
+    """Write an uploaded file to a folder; return its path and its original name."""
     path = Path(folder) / f"upload{check_ending(file)}"
     with path.open("wb") as target:
         while piece := await file.read(1024 * 1024):
@@ -227,14 +227,14 @@ async def in_thread(work: Any, *given: Any) -> Any:
 
 
 def open_file(path: Path) -> FileTable:
-    """Open the file, with the separator of its header if it is CSV."""
+    """Open the file; if it is CSV, with the separator of its header."""
     if path.name.removesuffix(".gz").endswith(".arff"):
         return open_table(path, quietly=True)
     return open_table(path, delimiter=likely_delimiter(path), quietly=True)
 
 
 def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> FileTable:
-    """Return a file that says in the session how many of its rows are read."""
+    """Return a table that records in the session the number of rows read so far."""
     read, of = table.read, f" of {total:,}" if total else ""
 
     def counting() -> Iterator[FileRecord]:
@@ -248,7 +248,7 @@ def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> F
 
 @dataclass(frozen=True)
 class Preview:
-    """A row of the file as a labeller will see it; a fault of a cell stands in place of an item."""
+    """A row of the file as a labeller will see it; the fault of a cell replaces its item."""
 
     title: str
     values: list[tuple[str, list[ShownValue]]]
@@ -292,7 +292,7 @@ def _columns_page(
     status: int = 200,
     faults: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
-    """Show the columns of the file, and what becomes of them; ``faults`` are reasons by fields of the learner."""
+    """Show the columns of the file and the plan; ``faults`` are reasons by field of the learner."""
     stem = _stem(upload).lower()
     defaults = {
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
@@ -302,7 +302,7 @@ def _columns_page(
     }
     try:
         plan = ModelPlan.of(upload.guess, chosen or None)
-    except InvalidInput:  # no choice that the page offers
+    except InvalidInput:  # not a choice that the page offers
         plan, chosen = ModelPlan.of(upload.guess, None), {}
     return render_page(
         request,
@@ -321,7 +321,7 @@ def _columns_page(
 
 
 def _read_plan(session: Session, upload: Upload, plan: ModelPlan) -> FileSchema:
-    """Return the attributes and classes that a plan makes of the file."""
+    """Return the attributes and classes of a file by a plan."""
     kinds, guessed = plan.kinds, {each.name: each.kind for each in upload.guess.columns}
     if plan.class_column is None and not plan.typed:
         raise InvalidInput(
@@ -367,7 +367,7 @@ async def _make_model(
         except (FileError, InvalidInput, QuercusError, ValueError):
             await session.making.remove_model(
                 session.client, model
-            )  # the form is shown again, and needs its name
+            )  # the form is shown again, and needs the name
             raise
     session.making.forget_left(name)
     session.drop_upload()
@@ -381,7 +381,7 @@ async def _make_model(
 
 
 def _push_command(name: str, upload: Upload, plan: ModelPlan) -> str:
-    """Return the command that pushes mended rows as the page has pushed the others."""
+    """Return the command that pushes corrected rows in the same way as the page pushed the others."""
     ids = ["--id-prefix", f"{_stem(upload)}-mended-"]
     if plan.id_column is not None:
         ids = ["--id-column", plan.id_column]
@@ -396,7 +396,7 @@ def _stem(upload: Upload) -> str:
 
 
 def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> FileRows:
-    """Return the rows of the file; their ids are in the chosen column, else they are the numbers of the rows."""
+    """Return the rows of the file; their ids are those in the chosen column, or the row numbers."""
     table = _planned_table(upload, plan)
     label = None
     if plan.class_column is not None and plan.labels == KEEP:
@@ -409,13 +409,13 @@ def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> F
 
 @dataclass
 class RefusedRows:
-    """The rows that were refused: how many, and the first of them with line and reason."""
+    """The number of refused rows, and the first of them with line and reason."""
 
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def take(self, record: FileRecord, _: str, reason: str) -> None:
-        """Take a refused row."""
+        """Record a refused row."""
         self.count += 1
         if len(self.first) < SHOWN_REFUSED:
             self.first.append((record.line, reason))

@@ -1,4 +1,4 @@
-"""The desk of whoever leads a model: who labels and how fast, guidelines, rows, export, the end of it."""
+"""The page of a model's lead: labellers and their pace, guidelines, rows, export, deletion."""
 
 from __future__ import annotations
 
@@ -46,15 +46,26 @@ from quercus.view.pace import DAY, end_text, labeller_rows, labels_given, pace_o
 from quercus.view.words import counted
 
 UPDATE: Final = "ModelService/UpdateModel"
-"""The call that a lead of a model may make."""
+"""The call that shows that a caller leads a model."""
 MAX_PACE: Final = 20_000
-"""Answers of a day by which the pace is told."""
+"""Maximum number of answers from which the daily pace is computed."""
 EMPTY_EXAMPLES: Final = 3
-"""Empty lines for further examples."""
+"""Number of empty lines for further examples."""
 FORMS: Final = {**EXPORTS, "parquet": "application/vnd.apache.parquet"}
 MAX_EXPORTED: Final = 200_000
-"""Answers in a file of Parquet, which is written as a whole; `quercus answers` has no bound."""
+"""Maximum number of answers in a Parquet file, which is written as a whole; `quercus answers` has no bound."""
 PIECE: Final = 1_000
+LABELS: Final = {
+    "budget": "Answers in all",
+    "answers_per_query": "Labellers who answer each query",
+    "per_hour": "Answers within an hour, at most",
+    "per_labeller": "Answers of one labeller, at most",
+    "labellers": "Names of those who label",
+    "gold_share": "Share of the queries, in percent",
+    "title": "Title",
+    "text": "Guidelines",
+}
+"""The label of each field on the page, by its name in a form and in errors."""
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 
 
@@ -66,7 +77,7 @@ async def desk(request: Request) -> Response:
 
 
 async def desk_action(request: Request) -> Response:
-    """Change what one of the forms is about."""
+    """Execute the action of one of the forms."""
     session = session_of(request)
     check_may(session, UPDATE)
     name = request.path_params["model"]
@@ -80,9 +91,15 @@ async def desk_action(request: Request) -> Response:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
         status = status_of(error) if isinstance(error, QuercusError) else 400
-        return await _page(request, session, given, plain_text(error), status, request.path_params["act"])
+        return await _page(request, session, given, _fault_text(error), status, request.path_params["act"])
     session.flash = done
     return RedirectResponse("/" if request.path_params["act"] == "delete" else f"/m/{name}/desk", 303)
+
+
+def _fault_text(error: Exception) -> str:
+    """Return an error that names a field as the page does."""
+    field, colon, rest = plain_text(error).partition(": ")
+    return f"{LABELS.get(field.replace(' ', '_'), field)}{colon}{rest}"
 
 
 async def _page(
@@ -121,6 +138,7 @@ async def _page(
         end=end_text(model, seconds_an_answer(await newest_answers(session, name))),
         guidance=guidance,
         examples=_typed_examples(given) if act == "guidance" and given else _lines_of(guidance),
+        labels=LABELS,
         forms=FORMS,
         suffixes=SUFFIXES,
         labels_given=labels_given,
@@ -163,14 +181,14 @@ async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str
     changed = [key for key in _POLICY if getattr(policy, key) != getattr(now, key)]
     if changed:
         await session.client.set_labelling_policy(name, policy, changed)
-    return "Who labels is set. It counts from the next query on."
+    return "Who labels is set. It applies from the next query on."
 
 
 _POLICY: Final = ("answers_per_query", "per_labeller", "per_hour", "labellers")
 
 
 async def _set_guidance(session: Session, name: str, given: dict[str, Any]) -> str:
-    """Set title, guidelines and examples; an example without a row is none."""
+    """Set title, guidelines and examples; an example without a row is removed."""
     examples = tuple(
         ClassExample(class_name, row.strip(), remark.strip())
         for class_name, row, remark in _typed_examples(given)
@@ -206,14 +224,14 @@ async def _add_rows(session: Session, name: str, given: dict[str, Any]) -> str:
 
 
 def _file_in(given: dict[str, Any]) -> UploadFile | None:
-    """Return the file of a form; None: none was chosen."""
+    """Return the file in a form; None if none was chosen."""
     found = next((each for each in given.get("file", []) if isinstance(each, UploadFile)), None)
     return found if found is not None and found.filename else None
 
 
 @asynccontextmanager
 async def _opened(file: UploadFile) -> AsyncIterator[tuple[FileTable, str]]:
-    """Yield the table in a file that was sent, and its name; errors about it name the file."""
+    """Yield the table in an uploaded file, and the file's name; errors name the file."""
     with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
         path, named = await save_upload(file, folder)
         try:
@@ -255,11 +273,11 @@ async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
 
 
 async def _unset_gold(session: Session, name: str, given: dict[str, Any]) -> str:
-    """Take the marks of gold questions back."""
+    """Remove the marks of gold questions."""
     check_may(session, "QueryService/MarkGold")
     removed = [str(each) for each in given.get("unmark", [])]
     if not removed:
-        raise InvalidInput("rows", "check those whose marks are taken back")
+        raise InvalidInput("rows", "check those whose marks to take back")
     who = "" if session.caller.needs_token else session.labeller
     await session.client.unmark_gold(name, removed, labeller=who)
     return f"{counted(len(removed), 'row')} unmarked."
@@ -274,7 +292,7 @@ async def _set_gold_share(session: Session, name: str, given: dict[str, Any]) ->
 
 
 def _mark_in(line: str, number: int, classes: Sequence[str]) -> tuple[str, LabelLike]:
-    """Return row and label of a line; of several commas the last one ends the name of the row."""
+    """Return the row and the label in a line; the last comma separates them."""
     row, _, label = line.rpartition("\t" if "\t" in line else ",")
     if not (row.strip() and label.strip()):
         raise InvalidInput(f"line {number}", f"is {line.strip()[:60]!r}, must be a row, a comma and a class")
@@ -288,7 +306,7 @@ async def _delete_model(session: Session, name: str, given: dict[str, Any]) -> s
     """Delete the model, if its name was typed."""
     check_may(session, "ModelService/DeleteModel")
     if text_field(given, "typed", "") != name:
-        raise InvalidInput("name", f"type {name} to delete it: what was typed is another")
+        raise InvalidInput("name", f"type {name} to delete it: the typed name is different")
     await session.client.delete_model(name)
     return f"The model {name} is deleted."
 
@@ -343,7 +361,7 @@ async def answers(request: Request) -> Response:
 
 
 def _percentage(given: dict[str, Any], name: str) -> float:
-    """Return a share that a form has in percent; an empty field is 0."""
+    """Return a share given in percent in a form; an empty field is 0."""
     text = text_field(given, name, "").strip().rstrip("%").strip().replace(",", ".")
     share = finite_number(text or "0")
     if share is None or not 0.0 <= share <= 100.0:
@@ -354,7 +372,7 @@ def _percentage(given: dict[str, Any], name: str) -> float:
 
 
 def _number(given: dict[str, Any], name: str, *, is_optional: bool = False) -> int | None:
-    """Return a whole number of a form; of an empty field that is optional None."""
+    """Return an integer in a form; None for an optional field that is empty."""
     text = text_field(given, name, "").strip().replace(",", "")
     if not text and is_optional:
         return None

@@ -1,4 +1,4 @@
-"""Rows in dispute: listed, their labels side by side, each decided by the key of a class; how far labellers agree."""
+"""Rows in dispute: the list, the labels of a row, the decision by the key of a class; agreement of labellers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from quercus.view.disputes import (
     likeliest,
     may_decide,
     pair_rows,
+    said_text,
     sureness_text,
     who_decides,
 )
@@ -33,11 +34,11 @@ from quercus.view.rows import shown_values
 from quercus.view.words import known_text
 
 MOST_LISTED = 200
-"""Disputes that the page lists."""
+"""Maximum number of disputes that the page lists."""
 MOST_DECIDED = 10
-"""Rows that a session remembers to have decided; undo goes back through them."""
+"""Maximum number of decisions that a session remembers; undo goes back through them."""
 MOST_MATRICES = 20
-"""Labellers whose confusion matrix the page shows."""
+"""Maximum number of labellers whose confusion matrix is shown."""
 
 
 async def disputes(request: Request) -> Response:
@@ -103,6 +104,7 @@ async def disputes(request: Request) -> Response:
         commands=keys.commands,
         likeliest=likeliest,
         sureness=sureness_text,
+        words=said_text,
         labellers=_labellers(listed)
         if agreement is None
         else [each.labeller for each in agreement.confusions],
@@ -121,7 +123,7 @@ async def disputes(request: Request) -> Response:
 
 
 async def decide(request: Request) -> Response:
-    """Decide a row, or take a decision back; then show the next row, or the one that is in dispute again."""
+    """Decide a row, or undo a decision; then show the next row, or the row that is in dispute again."""
     session = session_of(request)
     given = await read_posted(request, session)
     name, act = request.path_params["model"], request.path_params["act"]
@@ -137,7 +139,7 @@ async def decide(request: Request) -> Response:
         if act == "undo":
             await session.client.undo_adjudication(name, row, labeller=labeller)
             session.forget_decision(name, row)
-            session.flash = f"{row}: taken back. The labels of its labellers hold again."
+            session.flash = f"{row}: taken back. Its labels count again."
             next_row = row
         else:
             chosen = given["several"] if "several" in given else text_field(given, "class", "")
@@ -160,12 +162,12 @@ async def media_beside(request: Request) -> Response:
 
 
 def _filters(of_class: str, of_labeller: str, classes: Sequence[str]) -> dict[str, str]:
-    """Return the filters of the list; a class that the model does not have filters nothing."""
+    """Return the filters of the list; a class that the model does not have is ignored."""
     return {"class": of_class if of_class in classes else "", "labeller": of_labeller}
 
 
 def _following(listed: Sequence[Dispute], row: str) -> str:
-    """Return the row after one in the list; the first one after the last row, or after one that is not in the list."""
+    """Return the row after one in the list; after the last row, or one that is not in the list, the first."""
     names = [each.instance for each in listed]
     place = names.index(row) + 1 if row in names else 0
     others = [*names[place:], *names[:place]]
@@ -173,7 +175,7 @@ def _following(listed: Sequence[Dispute], row: str) -> str:
 
 
 def _decided(current: Dispute | None) -> str:
-    """Return what was decided about a row; empty: nothing."""
+    """Return the decision about a row in words; empty if there is none."""
     if current is None or not current.labels or current.labels[-1].kind != "adjudicated":
         return ""
     return current.labels[-1].text

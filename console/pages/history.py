@@ -1,4 +1,4 @@
-"""A labeller's own answers: filtered, with the values of their rows; each, or many, can be corrected or taken back."""
+"""A labeller's own answers: filtered, with the values of their rows; one or many can be corrected or taken back."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from quercus.view.rows import values_line
 
 PAGE_ANSWERS: Final = 50
 SHOWN_VALUES: Final = 8
-"""Values of the row beside an answer."""
+"""Number of the row's values shown with an answer."""
 STATES: Final[Mapping[str, tuple[str, tuple[AnswerState, ...]]]] = {
     "": ("all", ()),
     "now": ("in force", ("counts", "pending")),
     "past": ("corrected or taken back", ("replaced", "undone")),
 }
-"""The choices by state: each in words, and the states of its answers."""
+"""The choices by state: each with its label and the states of its answers."""
 
 
 class AnswerChoice:
-    """The answers that a page lists, by the parameters of its address."""
+    """The filter of a page, from the parameters of its URL."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         fields = ("row", "class", "state")
@@ -55,7 +55,7 @@ class AnswerChoice:
 
 
 async def history(request: Request) -> Response:
-    """List the answers of the caller, the newest first, a page at a time."""
+    """List the answers of the caller, newest first, a page at a time."""
     session = session_of(request)
     name = request.path_params["model"]
     model = await session.client.get_model(name)
@@ -105,7 +105,7 @@ async def history(request: Request) -> Response:
 
 
 def _number(text: str) -> int:
-    """Return the number of an answer, of a page that begins after it; 0: the first page."""
+    """Return the number of the answer after which the page begins; 0: the first page."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
@@ -114,7 +114,7 @@ def _number(text: str) -> int:
 
 
 def can_change(answer: Answer) -> bool:
-    """Return whether an answer is in force, so that it may be corrected."""
+    """Return whether an answer is valid, so that it may be corrected."""
     stands = answer.state in ("counts", "pending") or (answer.kind == "refused" and answer.later is None)
     return answer.query is not None and stands
 

@@ -52,9 +52,9 @@ from quercus.view.words import known_text
 
 PAGE_ROWS: Final = 50
 SHOWN_VALUES: Final = 5
-"""Values of a row in the list."""
+"""Number of values of a row in the list."""
 MAX_EXPORTED: Final = 200_000
-"""Rows of an export; `quercus rows` has no bound."""
+"""Maximum number of rows in an export; `quercus rows` has no bound."""
 EXPORT_PAGE: Final = 1_000
 MAX_ANSWERS: Final = 200
 KNOWN: Final = {"": "labelled or not", "no": "not labelled", "yes": "labelled"}
@@ -68,16 +68,16 @@ ORDER_WORDS: Final = {
     "said": "longest not labelled first",
 }
 EXPORTS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
-"""Forms of files that are sent piece by piece, and their media types."""
+"""File formats that are sent piece by piece, and their media types."""
 
 
 class Choice:
-    """The rows that a page lists, by the parameters of its address.
+    """The filter and order of a page, from the parameters of its URL.
 
     Attributes
     ----------
     given
-        The parameters that say something.
+        The non-empty parameters.
     wanted, order
         Filter and order of the rows.
     """
@@ -106,7 +106,7 @@ class Choice:
 
 
 def _share(text: str) -> float | None:
-    """Return a share of 1 that was typed, also as a percentage; None: none was."""
+    """Return a typed share, from 0 to 1 or as a percentage; None if there is none."""
     if not text:
         return None
     number = finite_number(text.removesuffix("%").strip().replace(",", "."))
@@ -174,7 +174,7 @@ async def first_pictures(
 ) -> dict[str, tuple[ShownItem, str]]:
     """Return the first picture of each row that has one, by id.
 
-    Pushed pictures are looked for if the first row has one, and the caller may see rows.
+    Pushed pictures are fetched if the first row has one, and the caller may see rows.
     """
     displays: dict[str, Display] = dict.fromkeys(values, ())
     first = next(iter(values), None)
@@ -193,13 +193,13 @@ async def first_pictures(
 def row_items(
     request: Request, model: Model, identifier: str, values: Mapping[str, Any], display: Display
 ) -> list[tuple[ShownItem, str]]:
-    """Return what is shown beside the values of a row, each with the address that it is loaded from."""
+    """Return the items shown beside the values of a row, each with its URL."""
     data_url = f"/m/{model.name}/items/beside?{urlencode({'id': identifier})}&item="
     return items_of(identifier, values, display, model, console_of(request).config.media, data_url)
 
 
 async def row(request: Request) -> Response:
-    """Show one row: its values, what is known of it, what the model says and why, and the answers about it."""
+    """Show a row: its values, the evidence about its class, the prediction and its reason, and the answers about it."""
     session = session_of(request)
     check_may(session, "InstanceService/GetInstance")
     name, identifier = request.path_params["model"], request.query_params.get("id", "")
@@ -243,7 +243,7 @@ async def row(request: Request) -> Response:
 
 
 async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, Any] | None:
-    """Return what the newest tree says of a row, and why; None: there is no tree, or the caller may not know."""
+    """Return the newest tree's prediction for a row, and its reason; None if there is no tree, or it is withheld."""
     if not (model.tree_version and session.may_call("ClassifyService/Classify")):
         return None
     learner = model.specification.learner
@@ -264,7 +264,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
 
 
 async def say(request: Request) -> Response:
-    """Label one row, or take one's label of it back."""
+    """Label a row, or withdraw one's label of it."""
     session = session_of(request)
     check_may(session, "InstanceService/StateEvidence")
     given = await read_posted(request, session)
@@ -308,7 +308,7 @@ async def beside(request: Request) -> Response:
 
 
 async def export(request: Request) -> Response:
-    """Send the rows that are listed as a file."""
+    """Send the listed rows as a file."""
     session = session_of(request)
     check_may(session, "InstanceService/ListInstances")
     name, form = request.path_params["model"], request.path_params["form"]
@@ -339,7 +339,7 @@ async def export(request: Request) -> Response:
 
 
 def written(table: OutputTable, form: str, *, is_first: bool) -> str:
-    """Return a table as text; the names of the columns stand in the first piece of a file."""
+    """Return a table as text; the first piece of a file has the names of the columns."""
     stream = io.StringIO()
     if form == "jsonl":
         write_jsonl(table, stream)

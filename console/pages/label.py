@@ -46,16 +46,16 @@ MAX_WAIT_S = 20.0
 MAX_HAVE = 300
 MAX_PAGE_NAME = 64
 MOST_AHEAD = 10
-"""Queries that a page holds before they are wanted, with their pictures, for when the server or the network is away."""
+"""Number of queries that a page holds in advance, with their pictures, in case the server or the network is away."""
 LEFT_TO_OTHERS = 4
-"""A page takes ahead at most one in so many of the open queries."""
+"""A page takes at most one in this many open queries in advance."""
 MAX_MODELS = 20
 LAST_ANSWERS = 10
-"""Answers of the labeller that the page lists."""
+"""Number of the labeller's answers that the page lists."""
 
 
 def queue_of(request: Request, session: Session) -> LabellerQueue:
-    """Return the queue of a session at the model of the path."""
+    """Return the session's queue for the model in the path."""
     model = request.path_params["model"]
     if model not in session.queues:
         if len(session.queues) >= MAX_MODELS:
@@ -67,7 +67,7 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
-    """Return the model of the path; None: any model."""
+    """Return the model in the path; None for any model."""
     name = request.path_params["model"]
     return None if name == ANY else await session.client.get_model(name)
 
@@ -89,7 +89,7 @@ async def label(request: Request) -> Response:
         progress=progress(model),
         commands=keys.commands,
         commands_json=_commands_json(keys),
-        explained=[each for each in COMMANDS if each.name != "neighbours"],  # the page may not show them
+        explained=[each for each in COMMANDS if each.name != "neighbours"],  # this page may have to hide them
         key_rule=KEY_RULE,
         terms=TERMS,
         unseen_s=UNSEEN_S,
@@ -104,7 +104,7 @@ async def label(request: Request) -> Response:
 
 
 async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
-    """Return the newest answers of the labeller, the newest first."""
+    """Return the newest answers of the labeller, newest first."""
     if model is None:
         return []
     wanted = AnswerFilter(labellers=[session.labeller])
@@ -113,7 +113,7 @@ async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
 
 
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
-    """Return a query as a piece of a page."""
+    """Return the HTML of a query."""
     of = model or await session.client.get_model(query.model)
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}/"
@@ -147,7 +147,7 @@ async def query_article(request: Request, session: Session, query: Query, model:
 
 
 def grid_of_classes(names: Sequence[str]) -> str:
-    """Return, for the style sheet, in how many columns the buttons of classes find room, and how wide they are.
+    """Return the number and the width of the columns of class buttons, as CSS classes.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def progress(model: Model | None) -> dict[str, int] | None:
 
 
 async def next_query(request: Request) -> Response:
-    """Return a query that the page does not have yet; wait for one."""
+    """Wait for a query that the page does not have yet, and return it."""
     session = session_of(request)
     given = await read_posted(request, session, scripted=True)
     queue, model = queue_of(request, session), await model_of(request, session)
@@ -247,7 +247,7 @@ async def next_query(request: Request) -> Response:
 
 
 async def newer_tree(request: Request) -> Response:
-    """Report whether a newer tree may select another query than the unseen one."""
+    """Report whether a newer tree may have selected another query than the unseen one."""
     session = session_of(request)
     given = await read_posted(request, session, scripted=True)
     with waiting(session):
@@ -265,7 +265,7 @@ async def exchange(request: Request) -> Response:
 
 
 async def leave(request: Request) -> Response:
-    """Note that a page is gone: what it holds is for the next one."""
+    """Record that a page was closed: its queries are for the next one."""
     session = session_of(request)
     given = await read_posted(request, session, scripted=True)
     queue_of(request, session).leave(_page_of(given), text_field(given, "shown"))
@@ -289,7 +289,7 @@ async def _query_response(
 
 
 async def heartbeat(request: Request) -> Response:
-    """Extend the leases of a page, and return the queries that it lost, also to another page of the labeller."""
+    """Extend the leases of a page, and return the queries that it lost, perhaps to another page of the labeller."""
     session = session_of(request)
     given = await read_posted(request, session, scripted=True)
     queue = queue_of(request, session)
@@ -328,8 +328,8 @@ async def labelling_action(request: Request) -> Response:
     queue = queue_of(request, session)
     if not is_form:
         return JSONResponse(_report_json(await queue.submit_action(action, classes)))
-    if queue.is_unseen(action.lease_token):  # where scripts run, they do not let it come this far
-        session.flash = "Not taken: this query was shown only at your second click. Look at it, then answer."
+    if queue.is_unseen(action.lease_token):  # scripts would have prevented this
+        session.flash = "Not taken: this query appeared only with your second click. Look at it, then answer."
     else:
         try:
             session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
@@ -376,7 +376,7 @@ def _check_names(given: dict[str, Any], field: str) -> list[str]:
 
 
 def _page_of(given: dict[str, Any]) -> str:
-    """Return the name that a page gave itself; empty: it gave none."""
+    """Return the page's id; empty if it has none."""
     page = given.get("page", "")
     if not isinstance(page, str) or len(page) > MAX_PAGE_NAME:
         raise InvalidInput("page", f"must be a text of at most {MAX_PAGE_NAME} characters")
@@ -384,7 +384,7 @@ def _page_of(given: dict[str, Any]) -> str:
 
 
 def _count(given: dict[str, Any], model: Model | None) -> int:
-    """Return how many queries a page may have now: not most of those that others could answer too."""
+    """Return the number of queries that a page may have now: not most of those that others could answer."""
     count = given.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AHEAD:
         raise InvalidInput("count", f"must lie in [1, {MOST_AHEAD}]")
@@ -429,7 +429,7 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
 
 
 def _grade_field(given: dict[str, Any]) -> Grade:
-    """Return how sure a form says that its class is; a form that says nothing is sure."""
+    """Return the grade of certainty in a form; sure by default."""
     name = text_field(given, "grade", GRADES[0].name)
     for grade in GRADES:
         if grade.name == name:
@@ -438,7 +438,7 @@ def _grade_field(given: dict[str, Any]) -> Grade:
 
 
 def _plausibility(given: dict[str, Any], k: int, name: str) -> float:
-    """Return the plausibility of class ``k`` in a form; an empty field is 1, which it shows."""
+    """Return the plausibility of class ``k`` in a form; an empty field is 1, as its placeholder says."""
     text = text_field(given, f"plausibility-{k}").strip() or "1"
     value = finite_number(text.replace(",", "."))
     if value is None:

@@ -26,6 +26,7 @@ from quercus.view.learning import (
     all_cells,
     basis_text,
     curve_points,
+    difference_text,
     fallen_text,
     fit_curve,
     gain_over_random,
@@ -35,7 +36,6 @@ from quercus.view.learning import (
 from quercus.view.models import (
     accuracy_text,
     attribute_words,
-    confidence_text,
     drift_texts,
     extension_texts,
     number_rows,
@@ -54,7 +54,7 @@ async def model(request: Request) -> Response:
 
 
 async def extend(request: Request) -> Response:
-    """Give a model further classes and attributes, or show the page again with what is wrong in the form."""
+    """Add classes and attributes to a model, or show the page again with the fault in the form."""
     session = session_of(request)
     check_may(session, "ModelService/ExtendModel")
     posted = await read_posted(request, session)
@@ -76,7 +76,7 @@ async def extend(request: Request) -> Response:
 async def _model_page(
     request: Request, given: Mapping[str, str], fault: str = "", status: int = 200
 ) -> Response:
-    """Show a model; `given` is what stood in the form of its extension, and `fault` what is wrong with that."""
+    """Show a model; `given` has the values in the form of its extension, and `fault` the error in them."""
     session = session_of(request)
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
@@ -130,25 +130,26 @@ async def _model_page(
         gain=gain_over_random(shown.accuracy),
         confusion=confusion_table(all_cells(shown.accuracy), shown.specification.classes) if points else None,
         disputes=None if agreement is None or not agreement.shared else dispute_text(agreement),
-        confidence=confidence_text(shown.average_confidence) if shown.average_confidence else "",
+        own=shown.average_confidence,
+        difference=difference_text(shown.accuracy),
         guesses=guesses_taken(newest, shown.specification.classes) if may_list else None,
         more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )
 
 
 async def newest_answers(session: Session, model: str) -> list[Answer]:
-    """Return the newest answers: their pace, and how many took the model's guess."""
+    """Return the newest answers, from which the pace and the acceptance of guesses are computed."""
     return [each async for each in session.client.answers(model, limit=PACE_ANSWERS, newest_first=True)]
 
 
 def _target_of(request: Request) -> float | None:
-    """Return the accuracy that the page is asked about, from 0 to 1; None: none, or no number between."""
+    """Return the target accuracy in the URL, from 0 to 1; None if missing or invalid."""
     percent = finite_number(request.query_params.get("target", "").strip().replace(",", "."))
     return percent / 100 if percent is not None and 1 <= percent <= 99.9 else None
 
 
 def _accuracy_text(model: Model) -> str:
-    """Return the accuracy in words, or why there is none yet."""
+    """Return the accuracy in words, or the reason why there is none yet."""
     if model.accuracy and model.accuracy.rows:
         return f"{accuracy_text(model.accuracy)}."
     if not model.queries_answered:

@@ -1,4 +1,4 @@
-"""The first page: all models, and the actions on each."""
+"""The first page: all models with their actions."""
 
 from __future__ import annotations
 

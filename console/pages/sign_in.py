@@ -30,7 +30,7 @@ _log = logging.getLogger("quercus.console")
 
 
 async def sign_in(request: Request) -> Response:
-    """Show the form, and sign in with its input."""
+    """Show the sign-in form, and sign in."""
     console = console_of(request)
     if (user := signed_on_user(request)) is not None:
         return await _sign_on(request, console, user)
@@ -57,16 +57,16 @@ async def sign_in(request: Request) -> Response:
 
 
 async def _sign_on(request: Request, console: Console, user: str) -> Response:
-    """Sign in the user that the sign-on proxy names, with the token that the console's operator has given it.
+    """Sign in the user named by the sign-on proxy, with the token from the operator's file.
 
-    The browser goes on by a page, not by a redirection: it would send no cookie along with one that another site, the
-    user's identity provider, began.
+    The browser continues from a page, not by a redirection: it would not send the cookie in a navigation that began on
+    another site, the user's identity provider.
     """
     goes_to = own_path(request.query_params.get("next"))
     if session_or_none(request) is not None:
         return RedirectResponse(goes_to, 303)
     if request.method != "GET" or request.headers.get("sec-fetch-dest", "document") != "document":
-        # a picture on a page of another site would end sessions, of which a user has only so many
+        # otherwise pictures on another site could use up the user's sessions
         raise HTTPException(403, "only a page that is opened in a browser signs in")
     key = f"user {user}"
     if console.throttle.wait_s(key) > 0:
@@ -76,7 +76,7 @@ async def _sign_on(request: Request, console: Console, user: str) -> Response:
     except BadUserFile as error:
         _log.error("nobody can sign on by the proxy: %s", error)
         raise HTTPException(
-            503, "The console cannot read its file of users now; its log says why. Tell its operator."
+            503, "The console cannot read its file of users; the reason is in its log. Tell its operator."
         ) from None
     if token is None:
         raise HTTPException(
@@ -95,14 +95,14 @@ async def _sign_on(request: Request, console: Console, user: str) -> Response:
         ) from None
     if not session.caller.needs_token:
         await session.close()
-        raise HTTPException(403, "The server asks for no token, so a sign-on proxy decides nothing there.")
+        raise HTTPException(403, "The server requires no token, so a sign-on proxy has no effect.")
     console.throttle.forget_failures(key)
     session.user = user
     return await _begin_session(request, session, render_page(request, "signed_on.html", goes_to=goes_to))
 
 
 async def _begin_session(request: Request, session: Session, response: Response) -> Response:
-    """Return a response that gives the browser a new session, in place of the one it had."""
+    """Return a response that gives the browser a new session, replacing its old one."""
     console = console_of(request)
     old = request.cookies.get(console.cookie_name)
     if old:
@@ -126,7 +126,7 @@ async def sign_out(request: Request) -> Response:
     await read_posted(request, session)
     await console.sessions.end_session(request.cookies.get(console.cookie_name, ""))
     response: Response = RedirectResponse("/sign-in", 303)
-    if session.user is not None:  # who goes there is signed in again
+    if session.user is not None:  # visiting the sign-in page would sign in again
         response = render_page(request, "signed_out.html", user=session.user)
     response.delete_cookie(
         console.cookie_name, path="/", secure=console.config.is_encrypted, httponly=True, samesite="strict"
@@ -143,11 +143,9 @@ async def _open_session(console: Console, token: str, name: str) -> Session:
     try:
         caller = await client.caller()
         if not caller.needs_token:
-            _check_open(
-                console, name
-            )  # also where a sign-on proxy names the user: there is no token to map to
+            _check_open(console, name)  # even if a sign-on proxy names the user: there is no token for it
         elif not token:
-            raise Unauthenticated("token: the server asks for one")
+            raise Unauthenticated("token: the server requires one")
     except BaseException:
         await client.close()
         raise
@@ -159,8 +157,8 @@ def _check_open(console: Console, name: str) -> None:
     if not console.config.on_loopback and console.config.access != "open":
         raise HTTPException(
             403,
-            "The server asks for no token, and others can reach this console: anybody could label. Its operator allows "
-            "that with --access open, or gives the server tokens.",
+            "The server requires no token, and others can reach this console, so anybody could label. Its operator can "
+            "allow that with --access open, or make the server require tokens.",
         )
     if not 1 <= len(name) <= MAX_LABELLER_CHARACTERS or not name.isprintable():
         raise InvalidArgument(
@@ -190,5 +188,5 @@ async def _sign_in_form(
 
 def _failure_text(error: QuercusError) -> str:
     if isinstance(error, Unauthenticated):
-        return "The server does not take this token. Is it complete, and neither revoked nor expired?"
+        return "The server does not accept this token. Is it complete, and neither revoked nor expired?"
     return str(error)

@@ -1,4 +1,4 @@
-"""Tokens of the server, for administrators: make, list, revoke; the newest of the audit log."""
+"""Tokens of the server, for operators: create, list, revoke; and the newest entries of the audit log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN_ENTRIES: Final = 30
 
 
 async def tokens(request: Request) -> Response:
-    """List the tokens, and make one; whoever makes it sees it on the next page, once."""
+    """List the tokens, and create one; its creator sees it once, on the next page."""
     session = session_of(request)
     check_may(session, "AdminService/CreateToken")
     if request.method == "GET":
@@ -46,7 +46,7 @@ async def tokens(request: Request) -> Response:
         await _make_token(session, given)
     except (InvalidArgument, PermissionDenied, FailedPrecondition, ResourceExhausted) as error:
         return await _page(request, session, given, plain_text(error), status_of(error))
-    return RedirectResponse("/tokens", 303)  # loading it again makes no second one
+    return RedirectResponse("/tokens", 303)  # so that reloading does not create another one
 
 
 async def revoke(request: Request) -> Response:

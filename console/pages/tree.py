@@ -1,7 +1,7 @@
 """The page of a tree: an icicle and a list of its nodes, every version, and the newest as it grows.
 
-The page words its nodes itself, shorter than `quercus.view.trees.words` does for lists and downloads: a box of the
-icicle has room for the test that leads to the node, and the panel beside it says the rest.
+The page has its own, shorter words for nodes than `quercus.view.trees.words`: a box of the icicle has room only for the
+test that leads to the node, and the panel beside it has the rest.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ MAX_STREAMS = 4
 LISTED_VERSIONS = 1_000
 MAX_NODES = 20_000
 UNFOLDED_NODES = 60
-"""Most nodes of a tree that is listed as a whole."""
+"""Maximum number of nodes of a tree that is listed completely."""
 OPEN_DEPTH = 4
 MOST_LISTED = 250
-"""Nodes of a larger tree that are listed at first; the others appear when the user opens a node above them."""
+"""Number of nodes of a larger tree that are listed at first; the others appear when the user opens a node above
+them."""
 MOST_FOUND = 50
-"""Nodes that a search lists."""
+"""Maximum number of nodes that a search lists."""
 MAX_FIND = 200
 DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
     "svg": ("svg", "image/svg+xml"),
@@ -56,7 +57,7 @@ STOPS = {
     "max_depth": "it is as deep as the model allows",
     "no_gain": "no split would separate the classes better",
     "pruned": "the tree below it was pruned",
-    "not_significant": "no split separates the classes better than chance would",
+    "not_significant": "no split separates the classes better than by chance",
 }
 
 
@@ -72,7 +73,7 @@ async def tree(request: Request) -> Response:
     )
     selected = _selected_node(shown, _integer_parameter(request, "node"))
     top = _selected_node(shown, _integer_parameter(request, "zoom"))
-    if top not in _ancestors(shown, selected):  # what is chosen is in the picture
+    if top not in _ancestors(shown, selected):  # the chosen node must be in the picture
         top = shown.root
     context = _page_context(shown, model, selected, top) | _found_context(
         shown, model, _find_parameter(request)
@@ -99,7 +100,7 @@ async def node(request: Request) -> Response:
 
 
 async def find(request: Request) -> Response:
-    """Return the nodes that a text finds, for a script."""
+    """Return the nodes that match a text, for a script."""
     session = session_of(request)
     name = request.path_params["model"]
     model = await session.client.get_model(name)
@@ -113,7 +114,7 @@ async def find(request: Request) -> Response:
 
 
 async def children(request: Request) -> Response:
-    """Return the nodes below one, for a script that opens it."""
+    """Return the children of a node, for a script that opens it."""
     session = session_of(request)
     name = request.path_params["model"]
     model = await session.client.get_model(name)
@@ -143,7 +144,7 @@ async def events(request: Request) -> Response:
     session = session_of(request)
     name = request.path_params["model"]
     if session.streams >= MAX_STREAMS:
-        raise HTTPException(429, f"{MAX_STREAMS} pages of this session watch trees already")
+        raise HTTPException(429, f"{MAX_STREAMS} pages of this session are already watching trees")
     await session.client.get_model(name)
     return StreamingResponse(_tree_events(session, name), media_type="text/event-stream")
 
@@ -158,7 +159,7 @@ async def _tree_events(session: Session, name: str) -> AsyncIterator[str]:
                 async for update in updates:
                     report = {"version": update.version, "as_of": update.as_of, "lag": update.lag}
                     await queue.put(f"event: tree\ndata: {json.dumps(report)}\n\n")
-        except (QuercusError, ValueError):  # the page connects again, and gets the reason if that fails
+        except (QuercusError, ValueError):  # the page reconnects, and gets the reason if that fails
             pass
         await queue.put(None)
 
@@ -178,22 +179,20 @@ async def _tree_events(session: Session, name: str) -> AsyncIterator[str]:
 
 
 async def _fetch_tree(session: Session, name: str, version: int | None, member: int) -> Tree:
-    """Return a tree; the session's last one is remembered, since versions do not change."""
+    """Return a tree; the session caches its last one, since versions do not change."""
     key = (name, version, member)
     if version is not None and session.tree is not None and session.tree[0] == key:
         return session.tree[1]
     shown = await session.client.tree(name, version, member)
     if len(shown.nodes) > MAX_NODES:
-        reason = (
-            f"the tree has {len(shown.nodes):,} nodes, a page shows {MAX_NODES:,}; use quercus tree {name}"
-        )
+        reason = f"the tree has {len(shown.nodes):,} nodes, a page shows at most {MAX_NODES:,}; use quercus tree {name}"
         raise HTTPException(413, reason)
     session.tree = ((name, shown.version, member), shown)
     return shown
 
 
 def _page_context(tree: Tree, model: Model, selected: TreeNode, top: TreeNode) -> dict[str, Any]:
-    """Return the content of the page: the list of all nodes, and the picture of those below one."""
+    """Return the context of the page: the list of all nodes, and the picture of those below one."""
     nominal = nominal_names(model)
     opened = opened_nodes(tree, selected)
     listed = [node.index for node in tree.nodes if node.parent is None]
@@ -249,7 +248,7 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
 
 
 def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
-    """Return the content of the list of nodes."""
+    """Return the context of the list of nodes."""
     nominal = nominal_names(model)
     return {
         "tree": tree,
@@ -280,7 +279,7 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 
 def _ancestors(tree: Tree, node: TreeNode) -> list[TreeNode]:
-    """Return the nodes from the root to a node, which is the last."""
+    """Return the nodes from the root to a node, inclusive."""
     way = [node]
     while (parent := way[-1].parent) is not None:
         way.append(tree.nodes[parent])
@@ -288,7 +287,7 @@ def _ancestors(tree: Tree, node: TreeNode) -> list[TreeNode]:
 
 
 def _found_context(tree: Tree, model: Model, text: str) -> dict[str, Any]:
-    """Return the nodes whose test, class or state contains every word of a text, those of most rows first."""
+    """Return the nodes whose test, class or state contains every word of a text, by number of rows."""
     words, nominal = text.casefold().split(), nominal_names(model)
     found = []
     if words:

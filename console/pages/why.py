@@ -1,4 +1,4 @@
-"""The reasons why the model says of a row what it says: then, now, and what changed it; a page that prints."""
+"""The explanation of a row's prediction: earlier, now, and what changed it; a printable page."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from quercus.view.models import nominal_names
 
 T = TypeVar("T")
 LEFT: Final = 499
-"""Status of a page that nobody waits for any more."""
+"""Status of a page whose visitor has left."""
 LOOK_S: Final = 0.5
-"""Seconds between two looks whether the visitor is still there."""
+"""Seconds between checks whether the visitor is still there."""
 
 
 async def why(request: Request) -> Response:
@@ -88,7 +88,7 @@ async def why(request: Request) -> Response:
 
 
 async def _unless_left(request: Request, asked: Coroutine[Any, Any, T]) -> T | None:
-    """Return what is asked; None: the visitor has left, which cancels it, and with it the replay."""
+    """Return the result; None if the visitor has left, which cancels the call and the replay."""
     asking = asyncio.ensure_future(asked)
     try:
         while not (await asyncio.wait({asking}, timeout=LOOK_S))[0]:
@@ -100,7 +100,7 @@ async def _unless_left(request: Request, asked: Coroutine[Any, Any, T]) -> T | N
 
 
 def _then(text: str) -> int | datetime | None:
-    """Return the event or the time (UTC) that was typed; None: nothing was.
+    """Return the typed event or time (UTC); None if empty.
 
     Examples
     --------
@@ -114,6 +114,6 @@ def _then(text: str) -> int | datetime | None:
     try:
         time = datetime.fromisoformat(text)
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):  # a zone can lead out of all years
+    except (ValueError, OverflowError):  # a time zone can move the year out of range
         reason = f"is {text[:40]!r}, must be the number of an event, or a time such as 2026-11-22 09:30 (UTC)"
         raise InvalidInput("at", reason) from None

@@ -1,4 +1,4 @@
-// A labeller's answer: it waits in the outbox, where it can be taken back; later it is corrected.
+// A labeller's answers: they wait in the outbox, where they can be taken back; once sent, they can be corrected.
 
 import { tookSeconds } from "./clock.js";
 import { Outbox } from "./outbox.js";
@@ -12,7 +12,7 @@ state.outbox = new Outbox(labeller, formToken, {
   onTaken: taken,
   onRefused(entry, reason) {
     const step = stepOf(entry);
-    if (step !== null && step !== state.correcting) dropStep(step); // it was not said
+    if (step !== null && step !== state.correcting) dropStep(step); // it was not stored
     announce(`${entry.description} was not accepted.`);
     showRefused(entry, reason, () => state.outbox.dismiss(entry));
     fetchNext();
@@ -28,7 +28,7 @@ state.outbox = new Outbox(labeller, formToken, {
 
 const PAINT_MS = 100;
 
-/** What an answer without a label is called: as on its button. */
+/** The words for an answer without a label: those on its button. */
 function nameOf(article, act) {
   if (act === "undo") return "taken back";
   return article.querySelector(`form[data-act="${act}"] span`).textContent;
@@ -42,22 +42,22 @@ function wordsOf(label) {
     .join(", ");
 }
 
-/** The button of the one class that a label names, surely or not; undefined: it names none, or several. */
+/** The button of the only class that a label names, with any certainty; undefined if it names none or several. */
 function buttonOf(article, label) {
   const possible = label !== null && typeof label === "object" && !Array.isArray(label) ? Object.keys(label).filter((name) => label[name] === 1) : [label];
   return possible.length === 1 ? [...article.querySelectorAll("button.class")].find((each) => each.value === possible[0]) : undefined;
 }
 
-/** The mark of the class in the style sheet; empty: the label is not a single class. */
+/** The class's mark in the style sheet; empty if the label is not a single class. */
 function markOf(button) {
   return button ? `mark ${[...button.classList].find((each) => each.startsWith("mark-"))}` : "";
 }
 
-/** Say an answer, or a correction of an earlier one; what names a class less than surely has words of its own. */
+/** Submit an answer, or a correction of an earlier one; a label with less than full certainty comes with its description. */
 export function sendAnswer(act, label = null, inWords = null) {
   const article = state.current;
   const corrected = state.correcting;
-  if (state.outbox.isFull) return announce(`${state.outbox.size} answers wait for the server: no more are taken until it is back.`);
+  if (state.outbox.isFull) return announce(`${state.outbox.size} answers wait for the server: no more are accepted until it is back.`);
   const comment = article.querySelector(".comment-text").value.trim();
   const { name, token, uid, shown, instance } = article.dataset;
   const body = { query: name, lease_token: token, model_uid: uid, shown, comment };
@@ -66,7 +66,7 @@ export function sendAnswer(act, label = null, inWords = null) {
   const doing = corrected === null ? act : act === "refuse" ? "undo" : "correct";
   const words = label === null ? nameOf(article, doing) : (inWords ?? wordsOf(label));
   const description = `${instance}: ${words}`;
-  state.outbox.flush(); // the answer before this one is final
+  state.outbox.flush(); // the previous answer is final now
   const waits = corrected === null ? delayMs : 0;
   const entry = state.outbox.add(`${base}/${doing}`, body, description, waits);
   closePanels(article);
@@ -93,7 +93,7 @@ export function sendAnswer(act, label = null, inWords = null) {
     showIdle("The next query is on its way.");
   }
   if (state.current === null) fetchNext();
-  else setTimeout(fetchNext, PAINT_MS); // first the next query is painted
+  else setTimeout(fetchNext, PAINT_MS); // after the next query has been painted
 }
 
 function taken(entry, report) {
@@ -110,12 +110,12 @@ function taken(entry, report) {
 export function back() {
   const step = stepBack();
   if (step !== null) return reopen(step);
-  const earlier = by("said").querySelector("a"); // the page where answers of before are corrected
+  const earlier = by("said").querySelector("a"); // the page for correcting answers of earlier sessions
   if (state.correcting === null && earlier !== null) return location.assign(earlier.href);
   announce("There is no earlier answer in this session.");
 }
 
-/** Show the query of an earlier answer again: one that waits is taken back, one that was sent can be corrected. */
+/** Show the query of an earlier answer again: an unsent answer is taken back, a sent one can be corrected. */
 export function reopen(step) {
   if (step === state.correcting) return;
   const { entry, article, isAnswer } = step;
@@ -126,7 +126,7 @@ export function reopen(step) {
     state.held = null;
     dropStep(step);
     show(article);
-    return announce(`Taken back, and never sent: ${entry.description}.`);
+    return announce(`Taken back before it was sent: ${entry.description}.`);
   }
   if (!isAnswer) return announce("That cannot be taken back any more.");
   if (state.correcting !== null) endCorrection();
@@ -137,7 +137,7 @@ export function reopen(step) {
   showCorrection(step);
 }
 
-/** Say what is corrected. The model's guess and its reason were about a question that is answered. */
+/** Show what is being corrected, without the model's guess and its reason, which were about an answered question. */
 function showCorrection({ article, label, words }) {
   article.classList.add("correcting");
   for (const each of article.querySelectorAll(".guess, .why, .why-open")) each.remove();
@@ -154,7 +154,7 @@ function showCorrection({ article, label, words }) {
   announce(`You said: ${words}, ${article.dataset.instance}.`);
 }
 
-/** Take an answer back that was sent. */
+/** Take back an answer that was sent. */
 export function takeBackCorrected() {
   sendAnswer("refuse");
 }

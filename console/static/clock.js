@@ -1,4 +1,4 @@
-// Time: what was visible and in focus, not what passed while the labeller was elsewhere.
+// Measures the time in which a query was visible and in focus, without the time in which the labeller was elsewhere.
 
 let visibleMs = 0;
 let visibleSince = null;
@@ -12,7 +12,7 @@ export function clockOn() {
   }
 }
 
-/** Begin again: the query is seen from a time of `performance.now()` on. */
+/** Restart: the query is visible from `seenAt` (of `performance.now()`) on. */
 export function clockReset(seenAt) {
   visibleMs = 0;
   visibleSince = null;

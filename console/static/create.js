@@ -1,5 +1,5 @@
-// The page of a new model: a file is sent as soon as it is chosen, what the choices mean is said anew when one changes,
-// and how far the reading and the making are is said while they last. Events are taken at the document: the form is drawn anew.
+// The page of a new model: a file is uploaded as soon as it is chosen, the plan is updated when a choice changes, and
+// progress is shown during reading and creation. Listeners are on the document, since the form is replaced.
 
 import { drawSettings, isChanged } from "./learner.js";
 
@@ -14,12 +14,12 @@ async function show() {
   const fields = new FormData(form());
   fields.set("act", "plan");
   const response = await fetch(form().action, { method: "POST", body: fields }).catch(() => null);
-  if (mine !== asked || !response?.ok || response.redirected) return; // the buttons say what is wrong
+  if (mine !== asked || !response?.ok || response.redirected) return; // the buttons report the error
   const plan = document.getElementById("plan");
   if (plan !== null) plan.innerHTML = await response.text(); // of our own templates
 }
 
-// Say how far it is: the bytes that are sent, then what the console says.
+// Show progress: the bytes sent, then the console's reports.
 function sayProgress(line, said, share = null) {
   const bar = line.querySelector("progress");
   if (share === null) bar.removeAttribute("value");
@@ -33,7 +33,7 @@ function send(fields) {
   const line = document.getElementById("progress");
   const buttons = [...form().querySelectorAll("button")];
   buttons.forEach((each) => (each.disabled = true));
-  const request = new XMLHttpRequest(); // fetch does not say how much is sent
+  const request = new XMLHttpRequest(); // fetch does not report upload progress
   let polling = 0;
   const poll = async () => {
     const response = await fetch("/create/progress").catch(() => null);
@@ -67,7 +67,7 @@ function send(fields) {
   request.send(fields);
 }
 
-// Say beside the kind of a column what else it is for.
+// Show the other roles of a column beside its kind.
 function markColumns() {
   const [ids, labels] = ["id", "class"].map((name) => document.getElementById(name).value);
   for (const each of document.querySelectorAll("#create [data-column]")) {
@@ -76,11 +76,23 @@ function markColumns() {
   }
 }
 
+// Offer of the choices about labels those that there are: without a column of the class there are no labels to keep.
+function offerLabels() {
+  const kind = document.getElementById("class").value ? "labelled" : "unlabelled";
+  const select = document.getElementById("labels");
+  for (const each of [select.labels[0], ...select.options]) {
+    each.textContent = each.dataset[kind] || each.dataset.labelled;
+    each.hidden = each.disabled = each.dataset[kind] === "";
+  }
+  if (select.selectedOptions[0]?.hidden) select.value = [...select.options].find((each) => !each.hidden).value;
+}
+
 document.addEventListener("input", (event) => {
   if (!event.target.closest?.("#create") || event.target.type === "file") return;
-  if (event.target.name === "attribute") return; // it changes no sentence, and keeps the focus
-  if (event.target.closest("#learner")) return; // no sentence is about the learner
+  if (event.target.name === "attribute") return; // it does not affect the plan, and keeps the focus
+  if (event.target.closest("#learner")) return; // the learner does not affect the plan
   if (event.target.id === "id" || event.target.id === "class") markColumns();
+  if (event.target.id === "class") offerLabels();
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });
@@ -96,7 +108,7 @@ document.addEventListener("submit", (event) => {
   send(new FormData(form(), event.submitter));
 });
 
-// What was typed or chosen before this script came, or put back by a reload, counts too.
+// Apply what was typed or chosen before this script loaded, or restored by a reload.
 const chosen = document.getElementById("file");
 if (chosen !== null && chosen.files.length > 0) form().requestSubmit();
 else if (chosen === null && [...form().elements].some(isChanged)) show();

@@ -1,8 +1,8 @@
-// The page of disputes: a key presses the button or follows the link that shows it.
+// The page of disputes: a key presses the button, or follows the link, that displays the key.
 
 import { isSingle, keysAreOn, keysOf } from "./keys.js";
 
-const UNSEEN_MS = 250; // a press before that was meant for the row before
+const UNSEEN_MS = 250; // an earlier press was meant for the previous row
 
 let readableAt = Infinity;
 let isSent = false;
@@ -13,7 +13,7 @@ requestAnimationFrame(() =>
   }),
 );
 
-/** Whether a press counts; one that comes too early delays those after it, as a double click or a held key. */
+/** Whether a press counts. One that comes too early restarts the delay, so a double click or a held key does not count. */
 function counts(event) {
   if (isSent) return false;
   if (event.timeStamp >= readableAt) return true;
@@ -37,7 +37,7 @@ addEventListener("keydown", (event) => {
 addEventListener(
   "click",
   (event) => {
-    if (event.detail === 0 || !event.target.closest("[data-keys]")) return; // a key, or nothing of a row
+    if (event.detail === 0 || !event.target.closest("[data-keys]")) return; // a key, or not a button of a row
     if (!counts(event)) event.preventDefault();
   },
   true,
@@ -49,5 +49,5 @@ addEventListener("submit", (event) => {
 });
 
 addEventListener("pageshow", () => {
-  isSent = false; // also when the browser goes back to the page
+  isSent = false; // reset also when the browser goes back to this page
 });

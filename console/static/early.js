@@ -1,10 +1,10 @@
-// Keys that are pressed before the page's script is there wait for it. A classic script: it runs while the page is read.
+// Queues keys pressed before the page's script has loaded. This is a classic script, so it runs while the page is parsed.
 
 const earlyKeys = [];
 const noteEarlyKey = (event) => earlyKeys.push(event);
 document.addEventListener("keydown", noteEarlyKey);
 
-/** Give the waiting keys to the script of the page, and all later ones. */
+/** Pass the queued keys, and all later ones, to the page's script. */
 window.takeKeys = (pressed) => {
   document.removeEventListener("keydown", noteEarlyKey);
   document.addEventListener("keydown", pressed);

@@ -1,22 +1,22 @@
-// A press answers a query that could be read before it: the query is there for a while, and the hands are at rest.
+// A press answers a query only if it could be read before: it has been visible for a while, without other presses.
 
 import { state, unseenMs } from "./state.js";
 
 const INTERRUPTED_MS = 2000;
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
 
-let readableAt = Infinity; // from here on a press counts
-let isEarly = false; // the press that goes on now began before
+let readableAt = Infinity; // time from which presses count
+let isEarly = false; // the current press began earlier
 let isInterrupted = false;
-let sheetReadableAt = 0; // from here on a pointer counts in the sheet that opened
-let isStray = false; // the press that goes on now closes a sheet, or was meant for what the sheet covers
+let sheetReadableAt = 0; // time from which pointers count in the opened sheet
+let isStray = false; // the current press closes a sheet, or was meant for something that the sheet covers
 
-/** The query went away by itself. Whoever types into it types on: the next one waits longer for hands at rest. */
+/** The query disappeared by itself, perhaps while the labeller is typing: the next one waits longer without presses. */
 export function interruptTyping() {
   isInterrupted = document.activeElement?.matches("input:not([type=checkbox])") ?? false;
 }
 
-/** When the page was painted as the console sent it, with its query; undefined: it was not yet. */
+/** Time at which the page was first painted with its query; undefined if not yet. */
 export function paintedAt() {
   const [paint] = performance.getEntriesByName("first-contentful-paint");
   const [{ domInteractive }] = performance.getEntriesByType("navigation");
@@ -24,8 +24,8 @@ export function paintedAt() {
 }
 
 /**
- * A query is put on the page: it can be read when it is painted, and some time later.
- * @param seenAt when it was painted, if it was there before
+ * A query is put on the page: presses count some time after it was painted.
+ * @param seenAt time at which it was painted, if it was already visible
  */
 export function startGlance(seenAt) {
   const shown = state.current;
@@ -41,7 +41,7 @@ export function startGlance(seenAt) {
   );
 }
 
-/** Note a press of a key, a button or a finger. One that comes too early delays those after it: a double click, a held key. */
+/** Record a press of a key, a button or a finger. One that comes too early restarts the delay: a double click, a held key. */
 export function notePress(event) {
   if (MODIFIERS.has(event.key)) return;
   isEarly = event.timeStamp < readableAt;
@@ -52,12 +52,12 @@ export function notePress(event) {
   if (isEarly) readableAt = Math.max(readableAt, event.timeStamp + unseenMs);
 }
 
-/** A sheet opens under the finger: the second of two taps chooses nothing in it. */
+/** A sheet opens under the finger: the second tap of a double tap must not choose anything in it. */
 export function noteSheet(event) {
   if (event.newState === "open" && event.target.matches("[popover]")) sheetReadableAt = performance.now() + unseenMs;
 }
 
-/** Stop the click of a press that closes a sheet, or comes too early in it. */
+/** Cancel the click of a press that closes a sheet, or comes too early in it. */
 export function stopStray(event) {
   if (!isStray || event.detail === 0) return;
   isStray = false;
@@ -65,7 +65,7 @@ export function stopStray(event) {
   event.stopImmediatePropagation();
 }
 
-/** Whether what is done now was meant for something that was on the page before. */
+/** Whether the current action was meant for something that was on the page before. */
 export function isUnseen() {
   const early = isEarly || performance.now() < readableAt;
   isEarly = false;

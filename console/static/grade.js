@@ -1,4 +1,4 @@
-// How sure the next answer is: sure, unless another grade is chosen.
+// The certainty of the next answer: sure, unless another grade is chosen.
 
 import { state } from "./state.js";
 
@@ -6,7 +6,7 @@ function grades(article) {
   return [...article.querySelectorAll("input[name=grade]")];
 }
 
-/** Choose the next grade, after the last one the first. */
+/** Choose the next grade, cyclically. */
 export function nextGrade() {
   const all = grades(state.current);
   const chosen = all.findIndex((each) => each.checked);
@@ -15,7 +15,7 @@ export function nextGrade() {
   return all[(chosen + 1) % all.length].value;
 }
 
-/** Say the grade where the choice is out of sight, and beside the classes that it is about. */
+/** Show the grade where the choice is out of sight, and beside the classes. */
 export function showGrade(article) {
   const all = grades(article);
   const chosen = all.findIndex((each) => each.checked);
@@ -23,7 +23,7 @@ export function showGrade(article) {
   article.querySelector("form.classes").classList.toggle("graded", chosen > 0);
 }
 
-/** The label that names a class as surely as was chosen, and how to say it. */
+/** The label that names a class with the chosen certainty, and its description. */
 export function gradedLabel(article, name) {
   const chosen = grades(article).find((each) => each.checked);
   const others = Number(chosen.dataset.others);

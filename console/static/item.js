@@ -1,25 +1,25 @@
-// The item that is asked about: its pictures, enlarged on request, and whether its folded values are open.
+// The item of the query: its pictures, enlarged on request, and its folded values.
 
 import { fit, sharpen, sharpenIn } from "./pictures.js";
 import { state } from "./state.js";
 
-let restIsOpen = false; // who opened the folded values of one row wants those of the next
+let restIsOpen = false; // stays the same from row to row
 
-/** Prepare the item of an article before it is put on the page: what changes later is laid out a second time. */
+/** Prepare the item of an article before it is put on the page, since later changes need another layout. */
 export function prepareItem(article) {
   for (const each of article.querySelectorAll(".rest")) each.open = restIsOpen;
   for (const each of article.querySelectorAll(".picture.zoomed")) zoom(each);
   for (const each of article.querySelectorAll(".picture img")) fit(each);
 }
 
-/** Open the item of an article that is put on the page. */
+/** Complete the item of an article after it is put on the page. */
 export function openItem(article) {
   article.querySelector(".item").scrollTop = 0;
   for (const each of article.querySelectorAll(".picture img")) sharpen(each);
   keepRowsWhole();
 }
 
-/** Move the values below a picture, if only a part of a row would be seen at the lower edge: that row is whole, or not there. */
+/** Shift the values below a picture so that no row of them is cut off at the lower edge. */
 function keepRowsWhole() {
   const item = state.current?.querySelector(".item:has(.pictures)") ?? null;
   if (item === null) return;
@@ -31,13 +31,13 @@ function keepRowsWhole() {
   if (cut) item.style.setProperty("--nudge", `${edge - cut.top}px`);
 }
 
-/** Show a picture in the whole window, or where it was. */
+/** Show a picture in the whole window, or back in its place. */
 export function zoom(figure = state.current.querySelector(".picture")) {
   if (figure === null) return;
   const isZoomed = figure.classList.toggle("zoomed");
   figure.querySelector(".zoom-word").textContent = isZoomed ? "make smaller" : "enlarge";
   sharpen(figure.querySelector("img"));
-  figure.scrollLeft = (figure.scrollWidth - figure.clientWidth) / 2; // on a phone it is wider than the screen
+  figure.scrollLeft = (figure.scrollWidth - figure.clientWidth) / 2; // it may be wider than a phone's screen
 }
 
 /** End a zoom; return whether there was one. */

@@ -1,4 +1,4 @@
-// The labelling page: keys and clicks, and how it begins.
+// The labelling page: start, keys and clicks.
 
 import { back, leaveCorrection, reopen, sendAnswer, takeBackCorrected } from "./answers.js";
 import { clockOn } from "./clock.js";
@@ -40,7 +40,7 @@ stage.addEventListener("submit", (event) => {
   else sendForm(event.target);
 });
 
-/** The class, or the name of the command, that a key means beside the shown query. */
+/** The class, or the name of the command, of a key for the shown query. */
 function meaningOf(event) {
   const named = Object.entries(commands());
   for (const key of keysOf(event)) {
@@ -70,7 +70,7 @@ const ACTIONS = {
   quit,
 };
 
-/** Open or close what is shown beside the item on request. */
+/** Open or close the information beside the item. */
 function toggleBeside(which) {
   const beside = state.current.querySelector(which);
   if (beside === null) return;
@@ -79,7 +79,7 @@ function toggleBeside(which) {
   if (beside.open) beside.scrollIntoView({ block: "nearest" });
 }
 
-/** In a correction these mean nothing, but that nobody can tell takes the answer back. */
+/** In a correction these have no meaning, except that "nobody can tell" takes the answer back. */
 function clickAct(act) {
   if (state.correcting !== null) return act === "refuse" ? takeBackCorrected() : undefined;
   state.current.querySelector(`form[data-act="${act}"] button`).click();
@@ -111,7 +111,7 @@ function pressed(event) {
   if (button || command) event.preventDefault();
   if (command === "help") return openHelp();
   if (command === "own_answers") return base.startsWith("/m/-/") ? undefined : location.assign(`${base}/history`);
-  if (command === "back") return back(); // it is about the query before, so it may come at once
+  if (command === "back") return back(); // it is about the previous query, so it counts at once
   if (state.current === null) return;
   const set = panel("set");
   if (set.open && event.key === "Enter" && !event.target.closest("button, summary, a")) return sendForm(set.querySelector("form"));
@@ -123,7 +123,7 @@ function pressed(event) {
   box.checked = !box.checked;
 }
 
-/** Answer with the guess of the model. A correction is nobody's guess, nor is what has the focus and means something. */
+/** Answer with the model's guess, except in a correction, or if the focused element handles Enter itself. */
 function acceptsGuess(event) {
   const guessed = state.current.querySelector("button.guessed");
   const isMeant = !event.target.closest("button, summary, a, label, [popover]") && state.current.querySelector(".panel[open]") === null;
@@ -172,7 +172,7 @@ by("said").addEventListener("click", (event) => {
   closeSheets();
   reopen(state.said[Number(button.dataset.place)]);
 });
-by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click goes back once
+by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click counts once
 by("help-open").addEventListener("click", openHelp);
 by("help-close").addEventListener("click", () => by("help").close());
 document.addEventListener("visibilitychange", clockOn);
@@ -188,7 +188,7 @@ askBeforeSignOut(
 addEventListener("focus", clockOn);
 addEventListener("blur", clockOn);
 
-await state.outbox.start(); // what was answered on an earlier page is not asked again
+await state.outbox.start(); // so that queries answered on an earlier page are not shown again
 const first = stage.querySelector("article");
 if (first !== null && !state.outbox.names().includes(first.dataset.name)) show(first, paintedAt());
 else if (first !== null) {

@@ -1,4 +1,4 @@
-// The page of a new model: the settings of a learner are drawn as soon as it is chosen.
+// The page of a new model: shows the settings of a learner as soon as it is chosen.
 
 const isChoice = (field) => ["learner.name", "learner.base.name", "strategy.name"].includes(field.name);
 let asked = 0;
@@ -12,7 +12,7 @@ async function draw() {
   const drawn = response?.ok && !response.redirected ? await response.text() : null;
   const settings = document.getElementById("settings");
   if (mine !== asked || settings === null) return;
-  document.getElementById("settings-hint").hidden = drawn !== null; // how it is done without this script
+  document.getElementById("settings-hint").hidden = drawn !== null; // instructions for pages without this script
   if (drawn === null) return;
   const focused = document.activeElement?.id;
   settings.innerHTML = drawn; // of our own templates
@@ -23,12 +23,12 @@ export function drawSettings(field) {
   if (isChoice(field)) draw();
 }
 
-/** Whether a field has another value than the page came with. */
+/** Whether the value of a field differs from the one in the loaded page. */
 export const isChanged = (field) => {
   if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
   if (field.type === "radio" || field.type === "checkbox") return field.checked !== field.defaultChecked;
   return "defaultValue" in field && field.type !== "file" && field.value !== field.defaultValue;
 };
 
-// What was chosen before this script came, or put back by a reload, counts too.
+// Apply what was chosen before this script loaded, or restored by a reload.
 if ([...document.getElementById("create").elements].some((field) => isChoice(field) && isChanged(field))) draw();

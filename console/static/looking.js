@@ -1,4 +1,4 @@
-// Pages that show rows: small pictures have squares for pixels.
+// Pages that show rows: enlarge small pictures with sharp pixels.
 
 import { sharpenIn } from "./pictures.js";
 

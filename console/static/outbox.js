@@ -1,4 +1,4 @@
-// Answers of a labeller, kept until the server has them; they survive the page, a lost server and a lost console.
+// Answers of a labeller, kept until the server has them; they survive closing the page, and outages of server or console.
 
 import { forget, keep, openStore, takeOver } from "./unsent.js";
 
@@ -9,7 +9,7 @@ const OPEN_MS = 2000;
 const MOST_ENTRIES = 200;
 const TEMPORARY = new Set([0, 408, 429, 500, 502, 503, 504]);
 
-/** A failed request; status 0: nobody answered. */
+/** A failed request; status 0: no response. */
 export class Failure extends Error {
   constructor(status, message) {
     super(message);
@@ -17,7 +17,7 @@ export class Failure extends Error {
   }
 }
 
-/** POST JSON to the console; return what it answers. */
+/** POST JSON to the console; return the response. */
 export async function post(url, value, formToken) {
   let response;
   try {
@@ -45,7 +45,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 /** Unsent answers, in the order in which they were given. */
 export class Outbox {
   /**
-   * @param labeller one labeller's answers are never sent as another's
+   * @param labeller whose answers these are; they are never sent as another's
    * @param events onTaken(entry, report), onRefused(entry, reason), onTrouble(status, count), onWell(), onUnkept()
    */
   constructor(labeller, formToken, events) {
@@ -55,7 +55,7 @@ export class Outbox {
     this.entries = [];
     this.isKept = false; // whether entries outlive the page
     this.isInTrouble = false; // whether the last entry could not be sent
-    this.numbers = new Map(); // by id: the promise of an entry's number on the disk
+    this.numbers = new Map(); // by id: promise of the entry's number on the disk
     this.pauseMs = FIRST_PAUSE_MS;
     this.sending = null;
     this.timer = 0;
@@ -69,7 +69,7 @@ export class Outbox {
     return this.entries.length >= MOST_ENTRIES;
   }
 
-  /** Whether something would stay behind if the page were closed now: it is sent while the page closes, but not to nobody. */
+  /** Whether answers would be left if the page were closed now: closing sends them, unless the server is unreachable. */
   get isStuck() {
     return this.size > 0 && (this.#isUnheard || !this.isKept);
   }
@@ -82,7 +82,7 @@ export class Outbox {
     return this.entries.map((entry) => entry.body.query);
   }
 
-  /** Take over what earlier pages left, now and later. */
+  /** Take over the answers that closed pages left, now and later. */
   async start() {
     try {
       await Promise.race([openStore(), sleep(OPEN_MS).then(() => Promise.reject(new Error("it does not answer")))]);
@@ -95,7 +95,7 @@ export class Outbox {
     }
   }
 
-  /** Keep an action of the labeller, which is sent after delayMs, with the words that describe it. */
+  /** Add an action of the labeller, to be sent after delayMs, with its description. */
   add(url, body, description, delayMs) {
     const entry = { id: crypto.randomUUID(), labeller: this.labeller, url, body, description };
     this.#keep(entry);
@@ -105,7 +105,7 @@ export class Outbox {
     return entry;
   }
 
-  /** Take back an entry that was not sent yet; return whether that worked. */
+  /** Take back an unsent entry; return whether that succeeded. */
   takeBack(id) {
     const entry = this.entries.find((each) => each.id === id);
     if (entry === undefined || entry === this.sending || entry.tried) return false;
@@ -120,14 +120,14 @@ export class Outbox {
     this.#wake();
   }
 
-  /** Send all entries; return when that is done or fails, or after some time. */
+  /** Send all entries; return on completion or failure, or after some time. */
   async settle(longestMs) {
-    this.isInTrouble = false; // try again, though it failed before
+    this.isInTrouble = false; // try again even if it failed before
     this.flush();
     for (const end = Date.now() + longestMs; this.size > 0 && !this.#isUnheard && Date.now() < end; ) await sleep(50);
   }
 
-  /** The labeller has read why an entry was refused. */
+  /** Remove a refused entry after the labeller has read the reason. */
   dismiss(entry) {
     this.#forget(entry);
   }
@@ -146,12 +146,12 @@ export class Outbox {
     for (const { number, page: _, ...entry } of await takeOver(this.labeller)) {
       this.numbers.set(entry.id, Promise.resolve(number));
       if (entry.refused) this.events.onRefused(entry, entry.refused);
-      else this.entries.push({ ...entry, due: 0, tried: true, blind: true }); // its page may have sent it when it went
+      else this.entries.push({ ...entry, due: 0, tried: true, blind: true }); // its page may have sent it while closing
     }
     this.#wake();
   }
 
-  /** Write an entry to the disk, in place of what was written of it before. */
+  /** Write an entry to the disk, replacing its earlier version. */
   #keep(entry) {
     if (!this.isKept) return;
     const before = this.numbers.get(entry.id) ?? Promise.resolve(undefined);
@@ -180,7 +180,7 @@ export class Outbox {
     this.timer = setTimeout(() => this.#send(), wait);
   }
 
-  /** Move the entries of a query after those of the others: a request that the console fails at may never succeed. */
+  /** Move the entries of a query to the end: a request on which the console fails may never succeed. */
   #postpone(query) {
     const own = this.entries.filter((each) => each.body.query === query);
     this.entries = [...this.entries.filter((each) => each.body.query !== query), ...own];
@@ -220,9 +220,9 @@ export class Outbox {
     this.#wake();
   }
 
-  /** The server does not take an entry: it is kept, with the reason, until the labeller has read it. */
+  /** The server refuses an entry: keep it, with the reason, until the labeller has read it. */
   #refuse(entry, reason) {
-    const counted = entry.blind && /\/(skip|postpone)$/.test(entry.url); // it was sent when its page was left
+    const counted = entry.blind && /\/(skip|postpone)$/.test(entry.url); // it was sent when its page was closed
     if (counted) return this.#forget(entry);
     entry.refused = reason;
     this.#keep(entry);

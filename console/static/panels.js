@@ -1,4 +1,4 @@
-// The forms of one query that open: a set, plausibilities, a comment, rows like it.
+// The panels of a query: a set, plausibilities, a comment, similar rows.
 
 import { announce } from "./stage.js";
 import { state } from "./state.js";
@@ -16,7 +16,7 @@ export function closeSheets() {
   for (const each of document.querySelectorAll(":popover-open")) each.hidePopover();
 }
 
-/** Say what an empty field means: 1 where a class is possible until it is ruled out, 0 the other way round. */
+/** Set the meaning of an empty field: 1 if classes are possible unless ruled out, otherwise 0. */
 export function setOthers(choice) {
   for (const each of choice.form.querySelectorAll("input[data-class]")) each.placeholder = choice.value;
 }
@@ -30,7 +30,7 @@ export function openPanel(name) {
   focusPanel(opened);
 }
 
-/** What is out of sight on a small screen comes up with its part of the page. */
+/** Scroll an element into view on a small screen, with its part of the page. */
 export function bringUp(element) {
   const sheet = element.closest("[popover]");
   if (sheet !== null && getComputedStyle(sheet).display === "none") sheet.showPopover();
@@ -40,12 +40,12 @@ function focusPanel(opened) {
   opened.querySelector("input:not([type=hidden])").focus();
 }
 
-/** A panel that was opened by a click is ready for what is typed, as one that was opened by its key. */
+/** Make a panel opened by a click ready for typing, like one opened by its key. */
 export function opensPanel(event) {
   if (event.target.matches(".panel") && event.target.open && !event.target.contains(document.activeElement?.closest("input"))) focusPanel(event.target);
 }
 
-/** The answer in a form: an act, and a label where the act is an answer; null: the form is not filled in yet. */
+/** The answer in a form: an act, with a label if the act is an answer; null if the form is incomplete. */
 export function answerOf(form) {
   const act = form.dataset.act ?? "answer";
   if (act !== "answer") return { act, label: null };
@@ -61,11 +61,11 @@ export function answerOf(form) {
     grades[input.dataset.class] = Number(text.replace(",", "."));
   }
   if (Object.values(grades).some((value) => value !== 0)) return { act, label: grades };
-  announce("All are 0, but some class must be possible. If nobody can tell, say so.");
+  announce("All are 0, but at least one class must be possible. If nobody can tell, say so.");
   return null;
 }
 
-/** Say which number of a form is none, beside what the browser says at its field. */
+/** Announce which number in a form is invalid, in addition to the browser's message at its field. */
 export function sayInvalid(event) {
   if (!event.target.matches("input[data-class]")) return;
   const { value, dataset } = event.target;
@@ -74,7 +74,7 @@ export function sayInvalid(event) {
 
 let touched = null; // the field that had the focus when the pointer came down
 
-/** What is typed into a number replaces it, however the field was reached. */
+/** Select a number when its field gets the focus in any way, so that typing replaces it. */
 export function selectNumber(event) {
   if (event.type === "pointerdown") touched = document.activeElement;
   else if (event.target.matches("input[data-class]") && (event.type === "focusin" || touched !== event.target)) event.target.select();

@@ -1,15 +1,15 @@
-// Pictures: each has the place of its own shape, and one that is shown much larger than it is has squares for pixels.
+// Pictures: each has a box of its own shape, and strongly enlarged ones are shown with sharp pixels.
 
 const COARSE = 2;
 
-/** Give a picture that has come its shape, so that nothing empty follows it. */
+/** Fit the box to a loaded picture, without empty space. */
 export function fit(picture) {
   if (picture.naturalWidth === 0 || picture.classList.contains("fitted")) return;
   picture.style.setProperty("--ratio", picture.naturalWidth / picture.naturalHeight);
   picture.classList.add("fitted");
 }
 
-/** Show the pixels of a picture where they are large. */
+/** Show sharp pixels in a strongly enlarged picture. */
 export function sharpen(picture) {
   if (picture.naturalWidth === 0) return;
   fit(picture);

@@ -1,4 +1,4 @@
-// Leases are kept while somebody is here, and given back when nobody is.
+// Extends leases while the labeller is active, and gives them back otherwise.
 
 import { interruptTyping } from "./glance.js";
 import { post } from "./outbox.js";
@@ -15,7 +15,7 @@ export async function quit() {
   const names = [state.current, state.held, ...state.upcoming].filter((each) => each !== null);
   for (const each of names) {
     const body = { query: each.dataset.name, lease_token: each.dataset.token };
-    await post(`${base}/release`, body, formToken).catch(() => null); // its lease ends by itself
+    await post(`${base}/release`, body, formToken).catch(() => null); // otherwise the lease expires by itself
   }
   location.assign("/");
 }
@@ -27,7 +27,7 @@ async function beat(claim = false) {
   try {
     reply = await post(`${base}/beat`, { page, have: have(), claim }, formToken);
   } catch {
-    return; // the next beat may come through
+    return; // the next heartbeat may succeed
   }
   const gone = [...reply.lost, ...reply.elsewhere];
   state.upcoming = state.upcoming.filter((each) => !gone.includes(each.dataset.name));
@@ -35,7 +35,7 @@ async function beat(claim = false) {
     const { instance, name } = state.current.dataset;
     state.gone = reply.elsewhere.includes(name)
       ? `${instance} is open on another page of yours. `
-      : `${instance} is not yours any more: another took it, or it is not asked any more. `;
+      : `${instance} is no longer yours: another labeller has it, or the query was withdrawn. `;
     state.current = null;
     interruptTyping();
     announce(state.gone.trim());
@@ -71,14 +71,14 @@ function goOn() {
   fetchNext();
 }
 
-/** The page is closed or left: the next one may show what it holds. */
+/** The page is closed: the next one may show its queries. */
 function leave() {
   const headers = { "Content-Type": "application/json", Accept: "application/json", "X-Form-Token": formToken };
   fetch(`${base}/leave`, { method: "POST", headers, body: JSON.stringify({ page, shown: state.current?.dataset.name ?? "" }), keepalive: true }).catch(() => null);
 }
 
 export function startPresence() {
-  beat(true); // what the page came with may be open on another
+  beat(true); // the page's first query may be open on another page
   addEventListener("pagehide", leave);
   document.addEventListener("visibilitychange", () => beat());
   addEventListener("pageshow", (event) => event.persisted && beat(true));

@@ -1,10 +1,10 @@
-// The last answers of the page: each can be opened again, and undo goes back through them.
+// The last answers of the page: each can be reopened, and undo goes back through them.
 
 import { by, state } from "./state.js";
 
 const MOST_STEPS = 10;
 
-/** Add an answer: { entry, article, words, mark, isAnswer }. What is not an answer can be taken back only while it waits. */
+/** Add an answer: { entry, article, words, mark, isAnswer }. Actions that are not answers can be taken back only before they are sent. */
 export function addStep(step) {
   state.said.push(step);
   if (state.said.length > MOST_STEPS) state.said.shift();
@@ -20,7 +20,7 @@ export function stepOf(entry) {
   return state.said.find((step) => step.entry.id === entry.id) ?? null;
 }
 
-/** The step that undo goes to: the newest one, or the one before that which is open. */
+/** The step that undo opens: the newest one, or the one before the open one. */
 export function stepBack() {
   if (state.correcting === null) return state.said.at(-1) ?? null;
   return state.said[state.said.indexOf(state.correcting) - 1] ?? null;
@@ -28,7 +28,7 @@ export function stepBack() {
 
 let isDue = false;
 
-/** List the steps once the next query is painted, which comes first. */
+/** List the steps after the next query has been painted, which has priority. */
 export function showSaid() {
   if (isDue) return;
   isDue = true;
@@ -40,7 +40,7 @@ export function showSaid() {
   );
 }
 
-/** Draw the list, the newest step first; it ends with the earlier answers that the page came with. */
+/** Draw the list, newest step first; it ends with the earlier answers in the loaded page. */
 function draw() {
   const list = by("said");
   list.querySelectorAll("li:has(button)").forEach((each) => each.remove());

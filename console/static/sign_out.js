@@ -1,11 +1,11 @@
-// Who signs out while answers wait is asked: they are sent only after this labeller signs in again.
+// Asks for confirmation of a sign-out while answers are unsent: they are sent only after this labeller signs in again.
 
 const SETTLE_MS = 2000;
 
 /**
- * @param outbox tries to send all first
- * @param countLeft returns how many answers are left then
- * @param onAgreed called before the page goes
+ * @param outbox first tries to send all answers
+ * @param countLeft returns the number of answers left after that
+ * @param onAgreed called before leaving the page
  */
 export function askBeforeSignOut(outbox, countLeft, onAgreed = () => null) {
   const form = document.querySelector("form.who");

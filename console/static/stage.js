@@ -1,4 +1,4 @@
-// What is seen: the query, why there is none, how far the labelling is, and what happened.
+// Shows the query or the reason why there is none, the progress, and announcements.
 
 import { clockReset } from "./clock.js";
 import { startGlance } from "./glance.js";
@@ -8,13 +8,13 @@ import { by, commands, state } from "./state.js";
 
 export function read(html) {
   const holder = document.createElement("template");
-  holder.innerHTML = html; // made by the console's own templates, which escape all that is not theirs
-  const article = document.adoptNode(holder.content.querySelector("article")); // from here on its pictures load
-  for (const each of article.querySelectorAll("img")) each.decode().catch(() => null); // it is shown where it would be
+  holder.innerHTML = html; // from the console's own templates, which escape all other content
+  const article = document.adoptNode(holder.content.querySelector("article")); // its pictures start loading now
+  for (const each of article.querySelectorAll("img")) each.decode().catch(() => null); // broken pictures are shown as such in their place
   return article;
 }
 
-/** Show a query; `seenAt`: when it was painted, if it was there before. */
+/** Show a query; `seenAt`: time at which it was painted, if it was already visible. */
 export function show(article, seenAt) {
   state.current = article;
   state.correcting = null;
@@ -25,11 +25,11 @@ export function show(article, seenAt) {
   by("stage").replaceChildren(article);
   clockReset(seenAt ?? performance.now());
   startGlance(seenAt);
-  openItem(article); // from here on it is laid out, so nothing more is changed
+  openItem(article); // it is laid out after this, so change nothing later
   article.querySelector("h1").focus({ preventScroll: true });
 }
 
-/** Say the keys of the commands outside of the query too: each model has its own. */
+/** Update the displayed keys of commands outside the query: they depend on the model. */
 function showCommandKeys() {
   const keys = commands();
   for (const each of document.querySelectorAll("kbd[data-command]")) {
@@ -61,7 +61,7 @@ export function announce(text) {
   by("status").textContent = text;
 }
 
-/** An answer that the server does not take, until the labeller has read why. */
+/** Show a refused answer until the labeller has read the reason. */
 export function showRefused(entry, reason, onDismiss) {
   const line = document.createElement("li");
   const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Dismiss" });

@@ -1,4 +1,4 @@
-// The next query: it is there before it is wanted, and exchanged while nobody has seen it.
+// Fetches queries in advance, and exchanges them while they are unseen.
 
 import { Failure, post } from "./outbox.js";
 import { announce, read, show, showIdle, showProgress, showTrouble } from "./stage.js";
@@ -12,13 +12,13 @@ let refreshing = false;
 let exchanging = false;
 let timer = 0;
 
-/** The queries that the page has. */
+/** The names of the page's queries. */
 export function have() {
   const articles = [...(state.current === null || state.correcting !== null ? [] : [state.current]), ...state.upcoming, ...(state.held ? [state.held] : [])];
   return [...articles.map((each) => each.dataset.name), ...state.outbox.names()];
 }
 
-/** The queries of a reply that the page does not have. One whose lease had ended was leased again: the same, with another token. */
+/** The new queries in a reply. A known query whose lease had ended was leased again: it gets its new token. */
 function takeNew(queries) {
   const articles = queries.map(({ html }) => read(html));
   for (const { dataset } of articles) {
@@ -30,7 +30,7 @@ function takeNew(queries) {
 
 export async function fetchNext() {
   const wanted = Math.max(ahead, state.current === null ? 1 : 0);
-  if (strict && state.outbox.size > 0) return; // the tree must know the answer first: taken or refused, it calls again
+  if (strict && state.outbox.size > 0) return; // the tree must learn the answer first; this is called again once it is accepted or refused
   if (fetching || exchanging || state.paused || state.stopped || state.upcoming.length >= wanted) return;
   fetching = true;
   let again = 0;
@@ -42,7 +42,7 @@ export async function fetchNext() {
     showProgress(reply.progress);
     state.upcoming.push(...takeNew(reply.queries));
     if (reply.queries.length === 0) {
-      if (state.outbox.size > 0) state.outbox.flush(); // what waits may be what the next query waits for
+      if (state.outbox.size > 0) state.outbox.flush(); // the next query may depend on unsent answers
       showIdle(reply.why);
     }
     if (reply.queries.length < count) again = state.current === null && state.upcoming.length === 0 ? RETRY_MS : 4 * RETRY_MS;
@@ -64,10 +64,10 @@ export async function refreshUnseen() {
   refreshing = true;
   try {
     const { newer } = await post(`${base}/grown`, { wait_s: 5 }, formToken);
-    // Not beside a request for more: that does not name what the exchange leases, and may bring it again once it is answered.
+    // Not concurrently with a request for more, which does not list the exchange's queries and could return them again.
     if (newer && !fetching && state.upcoming.length > 0) await exchange(state.upcoming.splice(0, 2));
   } catch (error) {
-    if (!(error instanceof Failure)) throw error; // a query that is less apt is a query too
+    if (!(error instanceof Failure)) throw error; // keep the older query
   } finally {
     refreshing = exchanging = false;
   }
@@ -76,8 +76,8 @@ export async function refreshUnseen() {
 }
 
 /**
- * The next query and the oldest of those after it, for the two that the newest tree asks first: one is next, the other last.
- * From here until the answer nobody can be shown the exchanged ones: they are given back.
+ * Exchange the next query and the oldest one after it for the first two queries of the newest tree, which become the next and the
+ * last one. The exchanged queries must not be shown while the request runs: they are given back.
  */
 async function exchange(unseen) {
   exchanging = true;

@@ -1,11 +1,11 @@
-// The page of a tree: keys in the list, the chosen node, versions, and the newest tree as it grows.
+// The page of a tree: keys in the list, the selected node, versions, and live updates.
 
 const by = (id) => document.getElementById(id);
 const view = by("view");
 
 let asked = 0;
 
-/** The address of a part of the tree that is shown. */
+/** The URL of a part of the shown tree. */
 function address(path, node) {
   const { version, member } = view.querySelector(".tree-columns").dataset;
   return `${view.dataset.base}${path}version=${version}&member=${member}&node=${node}`;
@@ -19,12 +19,12 @@ function level(item) {
   return Number(item.dataset.depth);
 }
 
-/** What is typed to find nodes, as a part of an address. */
+/** The search text as a URL parameter. */
 function typed() {
   return `find=${encodeURIComponent(view.querySelector("[name=find]").value)}`;
 }
 
-/** Hide what lies below folded nodes. */
+/** Hide the descendants of folded nodes. */
 function fold(all = items()) {
   let under = Infinity;
   for (const item of all) {
@@ -49,7 +49,7 @@ async function choose(item, focus = true) {
   if (mine === asked && response.ok) by("panel").innerHTML = await response.text(); // of our own templates
 }
 
-/** Open the way to a node that a picture shows; what is not listed yet comes with a new view. */
+/** Unfold the path to a node of the picture; a node that is not listed yet needs a new view. */
 async function reveal(node) {
   const item = by(`n${node}`);
   if (item === null) {
@@ -108,7 +108,7 @@ view.addEventListener("keydown", (event) => {
   if (next) choose(next);
 });
 
-/** Draw the part of the tree below a node, and choose that. */
+/** Draw the subtree of a node, and select the node. */
 async function zoom(node) {
   await load(view.querySelector(".tree-columns").dataset.version, node);
   by(`n${node}`)?.scrollIntoView({ block: "nearest" });
@@ -131,7 +131,7 @@ view.addEventListener("submit", (event) => {
   find();
 });
 
-/** List the nodes that the typed text finds, and mark them in the picture. */
+/** List the nodes that match the typed text, and mark them in the picture. */
 async function find() {
   const text = view.querySelector("[name=find]").value;
   const response = await fetch(address(`/find?${typed()}&`, 0));

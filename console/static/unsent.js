@@ -1,7 +1,7 @@
-// Answers that the server does not have yet, on this browser's disk: they outlive the page, its tab and the browser.
+// Unsent answers in this browser's storage: they survive the page, its tab and the browser.
 //
-// Each belongs to a page, which alone sends it. A page holds a lock while it lives; who gets the lock of a page takes over
-// what it left, in one transaction, so that no two pages send the same.
+// An answer belongs to a page, and only that page sends it. A page holds a lock while it is open; a page that gets the
+// lock of another takes over its answers, in one transaction, so that no two pages send the same.
 
 const DATABASE = "quercus";
 const STORE = "unsent";
@@ -22,7 +22,7 @@ async function connect() {
   return settled(request);
 }
 
-/** Run work on the store in one transaction; return what it gives once that is on the disk. */
+/** Run work on the store in one transaction; return its result once it is on the disk. */
 async function write(work) {
   const transaction = database.transaction(STORE, "readwrite", { durability: "strict" });
   const ended = new Promise((done, failed) => {
@@ -36,11 +36,11 @@ async function write(work) {
 
 const lockOf = (owner) => `quercus-page-${owner}`;
 
-/** Prepare the store for this page; fails where the browser stores nothing. */
+/** Prepare the store for this page; fails if the browser stores nothing. */
 export async function openStore() {
   page = crypto.randomUUID();
   await new Promise((done, failed) => {
-    navigator.locks.request(lockOf(page), () => new Promise(() => done())).catch(failed); // held until the page is gone
+    navigator.locks.request(lockOf(page), () => new Promise(() => done())).catch(failed); // held until the page is closed
   });
   database = await connect();
   database.onversionchange = () => database.close();
@@ -55,13 +55,13 @@ export function forget(number) {
   return write((store) => store.delete(number));
 }
 
-/** Take over what pages that are gone left of a labeller, in the order in which it was said. */
+/** Take over a labeller's answers from closed pages, in the order in which they were given. */
 export async function takeOver(labeller) {
   const others = (await everything()).filter((each) => each.labeller === labeller && each.page !== page);
   const taken = [];
   for (const owner of new Set(others.map((each) => each.page))) {
     await navigator.locks.request(lockOf(owner), { ifAvailable: true }, async (lock) => {
-      if (lock !== null) taken.push(...(await takeFrom(owner, labeller))); // else that page lives, and sends it
+      if (lock !== null) taken.push(...(await takeFrom(owner, labeller))); // otherwise that page is open, and sends them
     });
   }
   return taken.sort((one, other) => one.number - other.number);
@@ -87,7 +87,7 @@ async function everything() {
   return settled(database.transaction(STORE).objectStore(STORE).getAll());
 }
 
-/** All entries in this browser, for a page that sends none. */
+/** All entries in this browser, for a page that does not send any. */
 export async function readUnsent() {
   try {
     database ??= await connect();

@@ -1,4 +1,4 @@
-// On pages other than that for labelling: send what a labeller left unsent, and say what still waits in this browser.
+// On all pages except the labelling page: sends the labeller's unsent answers, and reports those that remain in this browser.
 
 import { Outbox } from "./outbox.js";
 import { askBeforeSignOut } from "./sign_out.js";
@@ -25,7 +25,7 @@ async function sayWhoseWait() {
   const waiting = await unsentOf(null);
   if (waiting.length === 0) return;
   const names = [...new Set(waiting.map((each) => each.labeller))].join(", ");
-  say(`${answers(waiting.length, "waits", "wait")} in this browser, of ${names}. What a labeller said is sent when that labeller signs in again.`);
+  say(`${answers(waiting.length, "waits", "wait")} in this browser, of ${names}. The answers of a labeller are sent when that labeller signs in again.`);
 }
 
 async function sendOwn() {

@@ -1,4 +1,4 @@
-"""Crowds: how reliable labellers are, estimated from where their answers agree (docs/theory/crowds.md)."""
+"""The reliability of labellers, estimated from the agreement of their answers (docs/theory/crowds.md)."""
 
 if __name__ != "quercus.labelling.crowds":  # by another name every class would exist twice
     raise ImportError(f"import quercus.labelling.crowds, not {__name__}")

@@ -1,4 +1,4 @@
-"""Answers of labellers about instances, in one order, whatever the order was in which they came."""
+"""Labellers' answers about instances, in a canonical order, so that estimates do not depend on the order of arrival."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,18 +12,18 @@ from quercus.belief.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrowdAnswers:
-    """Answers, in the order of instances, then labellers, then contours.
+    """Answers, sorted by instance, then labeller, then contour.
 
     Attributes
     ----------
     instances, labellers : int64 (k,)
-        Instance and labeller.
+        Instance and labeller of each answer.
     kinds : int64 (k,)
-        Number of each answer's contour in `contours`.
+        Row of each answer's contour in `contours`.
     contours : float64 (d, l)
         The distinct contours, scaled to maximum 1.
     instance_count, labeller_count : int
-        How many there are; some may have no answer.
+        Number of instances and of labellers, with those that have no answer.
     """
 
     instances: Ints
@@ -35,12 +35,12 @@ class CrowdAnswers:
 
     @classmethod
     def of(cls, instances: Ints, labellers: Ints, contours: Floats) -> Self:
-        """Return answers in their order.
+        """Return the answers, sorted.
 
         Parameters
         ----------
         instances, labellers
-            int64 (k,): instance and labeller of each answer; numbers from 0.
+            int64 (k,): instance and labeller of each answer, numbered from 0.
         contours
             float64 (k, l): plausibilities of each answer.
 
@@ -78,9 +78,9 @@ class CrowdAnswers:
         return self._select_answers(self._says_something)
 
     def shared_answers(self) -> Self:
-        """Return the informative answers about instances with informative answers of two or more labellers.
+        """Return the informative answers about instances that two or more labellers answered informatively.
 
-        Only these tell how reliable anybody is.
+        Only these show how reliable a labeller is.
         """
         says = self._says_something
         pairs = np.unique(np.column_stack([self.instances, self.labellers])[says], axis=0)
@@ -100,7 +100,7 @@ class CrowdAnswers:
 
 
 def sum_by(numbers: Ints, values: Floats, count: int) -> Floats:
-    """Return the sums (count, ...) of `values` (k, ...) with equal numbers; numbers in rising order."""
+    """Return the sums (count, ...) of `values` (k, ...) by number; `numbers` (k,) must be sorted."""
     found = np.zeros((count, *values.shape[1:]))
     if len(numbers):
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -109,7 +109,7 @@ def sum_by(numbers: Ints, values: Floats, count: int) -> Floats:
 
 
 def normalise_log_joint(log_joint: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities (n, l) that are proportional to the exponentials, and the logs of their sums (n,)."""
+    """Return the probabilities (n, l) proportional to ``exp(log_joint)``, and the log of each row's sum (n,)."""
     top = log_joint.max(axis=1, keepdims=True)
     joint = np.exp(log_joint - top)
     total = joint.sum(axis=1, keepdims=True)

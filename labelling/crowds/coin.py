@@ -1,4 +1,4 @@
-"""The one-coin model: one accuracy per labeller. It is the prior of confusion matrices (theory §13.2)."""
+"""The one-coin model, one accuracy per labeller: the prior of the confusion matrices (theory §13.2)."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ PRIOR_RELIABILITY: Final = PRIOR_RIGHT / (PRIOR_RIGHT + PRIOR_WRONG)
 """Reliability of an unknown labeller."""
 
 CELL: Final = 0.25
-"""Answers that the prior counts as, per cell of a confusion matrix."""
+"""Weight of the prior in answers, per cell of a confusion matrix."""
 
 LEAST, MOST = 0.01, 0.99
 HALVINGS = 40
 
 
 def prior_cells(coins: Floats, size: int) -> Floats:
-    """Return the parameters (m, l, l) of the Dirichlet priors that coins (m,) make: l/4 answers in each row."""
+    """Return the parameters (m, l, l) of the Dirichlet priors by coins (m,); each row weighs as much as l/4 answers."""
     wrong = (1.0 - np.eye(size)) / (size - 1)
     rows = coins[:, np.newaxis, np.newaxis] * np.eye(size) + np.multiply.outer(1.0 - coins, wrong)
     cells: Floats = CELL * size * rows
@@ -26,14 +26,14 @@ def prior_cells(coins: Floats, size: int) -> Floats:
 
 
 def log_prior(coins: Floats) -> float:
-    """Return the log of the prior density of coins (m,), up to a constant: four right answers and a wrong one."""
+    """Return the log prior density of coins (m,), up to a constant: the weight of four right answers and one wrong."""
     return float((PRIOR_RIGHT * np.log(coins) + PRIOR_WRONG * np.log1p(-coins)).sum())
 
 
 def likeliest_coins(logs: Floats) -> Floats:
-    """Return the coins (m,) in [.01, .99] that fit matrices best whose expected logarithms are `logs` (m, l, l).
+    """Return the coins (m,) in [.01, .99] that best fit matrices with the expected logarithms `logs` (m, l, l).
 
-    Their objective is concave, so the root of its slope is found by bisection.
+    The objective is concave, so the root of its derivative is found by bisection.
     """
     from scipy.special import digamma  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
 

@@ -1,4 +1,4 @@
-"""A confusion matrix a labeller, shrunk towards one coin: variational Bayes (theory §13.2)."""
+"""A confusion matrix per labeller, shrunk towards the one-coin model, by variational Bayes (theory §13.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from quercus.labelling.crowds.coin import (
 
 ROUNDS: Final = 1_000
 ACCURACY: Final = 1e-6
-"""Distance from the fixed point that the estimate keeps to."""
+"""Greatest distance of the estimate from the fixed point."""
 SETTLED_CHANGE: Final = ACCURACY / 1_000
-"""Estimation stops after a round that changes no probability by more; a thousand such changes may be left."""
+"""Estimation stops after a round that changes no probability by more. A thousand such changes add up to `ACCURACY`."""
 DIGITS: Final = 10
-"""Decimals of parameters in the estimation: errors of rounding must not choose among classes that are equally good."""
+"""Decimals of the parameters: floating-point error must not choose between equally good classes."""
 STEADY_CHANGES: Final = 4
 STEADY_CHANGE: Final = 0.01
 STEADY_SPREAD: Final = 0.05
-"""Rounds converge steadily when their last four changes fall, at ratios that are this near to each other."""
+"""Rounds converge steadily if the last four changes fall, and their ratios differ by at most this much."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdEstimate:
-    """An estimate of the labellers' confusion matrices, and of the classes of the instances that they answered.
+    """The estimated confusion matrices of labellers, and the classes of the instances that they labelled.
 
     Attributes
     ----------
@@ -62,20 +62,20 @@ class CrowdEstimate:
 
     @property
     def reliability(self) -> Floats:
-        """Chance (m,) that a labeller's next answer is right, for an instance of the crowd's classes."""
+        """Probability (m,) that a labeller's next answer is right, for an instance drawn by `prevalence`."""
         chance: Floats = np.einsum("jcc,c->j", self.matrices, self.prevalence)
         return chance
 
     @property
     def deviation(self) -> Floats:
-        """Standard deviation (m,) of the reliability: how little is known of it."""
+        """Standard deviation (m,) of the reliability."""
         right = np.einsum("jcc->jc", self.matrices)
         variance = right * (1.0 - right) / (self.cells.sum(axis=2) + 1.0)
         deviation: Floats = np.sqrt((variance * self.prevalence**2).sum(axis=1))
         return deviation
 
     def answer_evidence(self, labeller: int, contour: Floats) -> Floats:
-        """Return the evidence in an answer of a labeller: a contour (l,), ``Σ_a π(a | c) pl(a)``, maximum 1.
+        """Return the evidence of a labeller's answer: the contour (l,) ``Σ_a π(a | c) pl(a)``, scaled to maximum 1.
 
         Raises
         ------
@@ -92,10 +92,9 @@ class CrowdEstimate:
 def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate:
     """Estimate the confusion matrices of labellers, and the classes of instances.
 
-    Labellers are compared on the instances with answers of two or more of them. The result does not depend on the order
-    of the answers. All probabilities (classes, confusion matrices, prevalence) are within 1e-6 of the fixed point
-    where each round takes at least a thousandth off the error. Where `rounds` do not suffice, those of the last round
-    are returned.
+    Labellers are compared on instances that two or more of them answered. The result does not depend on the order of
+    the answers. All probabilities (classes, confusion matrices, prevalence) are within 1e-6 of the fixed point if each
+    round reduces the error by at least a thousandth. If `rounds` do not suffice, the last round is returned.
 
     Examples
     --------
@@ -134,18 +133,18 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parameters:
-    """Parameters of the Dirichlet distributions: of the matrices (m, l, l) and of the prevalence (l,)."""
+    """Parameters of the Dirichlet distributions of the matrices (m, l, l) and the prevalence (l,)."""
 
     cells: Floats
     prevalence: Floats
 
     @classmethod
     def rounded(cls, cells: Floats, prevalence: Floats) -> "_Parameters":
-        """Return parameters that are rounded to `DIGITS` decimals."""
+        """Return the parameters rounded to `DIGITS` decimals."""
         return cls(np.round(cells, DIGITS), np.round(prevalence, DIGITS))
 
     def distance(self, other: "_Parameters") -> float:
-        """Return the largest distance of a mean probability from that of `other`."""
+        """Return the largest difference between mean probabilities of both."""
         pairs = (self.cells, other.cells), (self.prevalence, other.prevalence)
         return max(
             float(np.abs(a / a.sum(axis=-1, keepdims=True) - b / b.sum(axis=-1, keepdims=True)).max())
@@ -156,7 +155,7 @@ class _Parameters:
 def _one_round(
     pairs: "_LabellerContours", told: Ints, here: _Parameters
 ) -> tuple[_Parameters, Floats, float]:
-    """Return the parameters after a round, and the classes (n, l) and the bound of the log evidence before it."""
+    """Return the parameters after a round, and the classes (n, l) and the bound on the log evidence before it."""
     size = here.prevalence.size
     logs, log_shares = _expected_logs(here.cells), _expected_logs(here.prevalence)
     coins = likeliest_coins(logs)
@@ -168,9 +167,9 @@ def _one_round(
 
 
 def _is_steady(changes: list[float]) -> bool:
-    """Return whether rounds converge at a steady rate: the last of their `changes` are small and fall geometrically.
+    """Return whether rounds converge at a steady rate: their last `changes` are small and fall geometrically.
 
-    Earlier, a leap may end at another fixed point than the rounds do.
+    Before that, a leap might lead to a different fixed point.
     """
     if len(changes) < STEADY_CHANGES or changes[-1] > STEADY_CHANGE:
         return False
@@ -179,9 +178,9 @@ def _is_steady(changes: list[float]) -> bool:
 
 
 def _leap(trail: Sequence[_Parameters], most: int) -> _Parameters:
-    """Extrapolate the three parameters of a trail, in logarithms: SQUAREM (Varadhan, Roland 2008, step length S3).
+    """Extrapolate three successive parameters, in logarithms: SQUAREM (Varadhan, Roland 2008, step length S3).
 
-    No cell becomes less than the least prior that a coin makes, nor more than the `most` answers allow.
+    Cells are clipped between the least prior of any coin and the greatest value that `most` answers allow.
     """
     shape, size = trail[0].cells.shape, trail[0].prevalence.size
     x, y, z = (np.log(np.append(each.cells, each.prevalence)) for each in trail)
@@ -196,10 +195,10 @@ def _leap(trail: Sequence[_Parameters], most: int) -> _Parameters:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LabellerContours:
-    """The distinct pairs of labeller and contour: answers of one pair have the same likelihood."""
+    """The distinct pairs of labeller and contour; answers of the same pair have the same likelihood."""
 
     answers: CrowdAnswers
-    labellers: Ints  # (p,) rising
+    labellers: Ints  # (p,) sorted
     contours: Floats  # (p, l)
     pair_of: Ints  # (k,) of each answer
     by_pair: Ints  # (k,) the answers in the order of pairs
@@ -234,7 +233,7 @@ class _LabellerContours:
 
 
 def _shares_of_answers(answers: CrowdAnswers) -> Floats:
-    """Return the initial estimate: the mean of each instance's answers and one vacuous answer, (n, l)."""
+    """Return the initial classes (n, l): the mean of each instance's answers and one vacuous answer."""
     bets = answers.contours / answers.contours.sum(axis=1, keepdims=True)
     votes = sum_by(answers.instances, bets[answers.kinds], answers.instance_count) + 1.0 / answers.size
     shares: Floats = votes / votes.sum(axis=1, keepdims=True)
@@ -250,7 +249,7 @@ def _expected_logs(cells: Floats) -> Floats:
 
 
 def _divergence(cells: Floats, prior: Floats) -> float:
-    """Kullback-Leibler divergence of Dirichlet distributions (..., l) from their priors, summed."""
+    """Return the summed Kullback-Leibler divergence of Dirichlet distributions (..., l) from their priors."""
     from scipy.special import gammaln  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
 
     total, total_prior = cells.sum(axis=-1), prior.sum(axis=-1)

@@ -12,12 +12,12 @@ from quercus.belief.arrays import Ints
 
 
 def cohen_kappa(counts: Ints) -> float | None:
-    """Return Cohen's kappa of two labellers; None if chance explains all, or there is nothing.
+    """Return Cohen's kappa of two labellers; None if chance explains all agreement, or there are no instances.
 
     Parameters
     ----------
     counts
-        int64 (l, l): instances by the class that each of the two named.
+        int64 (l, l): instances by the class that each of the two labellers named.
 
     Examples
     --------
@@ -35,12 +35,12 @@ def cohen_kappa(counts: Ints) -> float | None:
 
 
 def krippendorff_alpha(counts: Ints) -> float | None:
-    """Return Krippendorff's alpha for nominal data; None if one class alone was named, or there is nothing.
+    """Return Krippendorff's alpha for nominal data; None if only one class was named, or there are no instances.
 
     Parameters
     ----------
     counts
-        int64 (n, l): for each instance how many labellers named each class, two or more together.
+        int64 (n, l): number of labellers who named each class, by instance. Rows sum to at least 2.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Labellers of a model, held against each other: what their answers are worth, estimated from their agreement."""
+"""The labellers of a model, and their reliability, estimated from the agreement of their labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from quercus.labelling.crowds.confusion import CrowdEstimate, estimate_crowd
 from quercus.labelling.event import Event
 
 MAX_LABELS: Final = 2000
-"""Answers that reliability is estimated from: the newest, so that a labeller may get better."""
+"""Most labels that reliability is estimated from. The newest count, so that estimates follow labellers who improve."""
 
 MOST_CELLS: Final = 1 << 21
-"""Most cells of all confusion matrices together; where classes are many, fewer of the newest answers count."""
+"""Most cells of all confusion matrices together: with many classes, fewer labels count."""
 
 UNKNOWN: Final = PRIOR_RELIABILITY
 """Reliability of an unknown labeller."""
@@ -30,7 +30,7 @@ class LabellerReliability:
 
     Attributes
     ----------
-    reliability, reliability_deviation : estimated chance that an answer is right, and its standard deviation.
+    reliability, reliability_deviation : estimated probability that an answer is right, and its standard deviation.
     """
 
     reliability: float
@@ -43,8 +43,9 @@ class Crowd:
 
     Attributes
     ----------
-    numbers : numbers of the labellers in `estimate`, by name.
-    reliabilities : of labellers who share an instance with another one, by name.
+    numbers : number of each labeller in `estimate`, by name.
+    estimate : None if no two labellers labelled the same instance.
+    reliabilities : of labellers who share an instance with another, by name.
     """
 
     numbers: Mapping[str, int]
@@ -57,7 +58,7 @@ class Crowd:
         return UNKNOWN if found is None else found.reliability
 
     def answer_evidence(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the contour that an answer gives evidence for (theory §13.4); None if the labeller is not known."""
+        """Return the evidence of an answer, as a contour (theory §13.4); None for a labeller without an estimate."""
         if self.estimate is None or labeller not in self.reliabilities:
             return None
         return self.estimate.answer_evidence(self.numbers[labeller], contour)
@@ -67,11 +68,11 @@ NOBODY: Final = Crowd({}, None, {})
 
 
 def crowd_of(events: Sequence[Event], size: int) -> Crowd:
-    """Return the estimates of the labellers.
+    """Estimate the reliability of labellers.
 
     Parameters
     ----------
-    events : opinions and statements, oldest first; a labeller's latest label of an instance counts.
+    events : opinions and statements, oldest first; of each labeller and instance, the newest label counts.
     size : number of classes.
     """
     said = {(event.instance, event.author): event.label for event in events}

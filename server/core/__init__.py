@@ -1,1 +1,1 @@
-"""Shared by all services: the store behind a writer thread and reader threads, caches, and the change signal."""
+"""The parts that all services share: the store with its writer and reader threads, caches, and the change signal."""

@@ -1,7 +1,7 @@
-"""The cache of models in use: schema, and newest tree ready to classify.
+"""The cache of models in use: their schemas, and their newest trees, ready to classify.
 
-Both are swapped whole, never changed: a request works with the one it picked up. They are refreshed when the
-store changes, so that a classification does not read the store.
+Entries are replaced, never changed, so a request keeps working with the ones it got. They are refreshed when the store
+changes, so that classification does not read the store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Catalogue:
     store : the open store.
     read : runs a function in the threads that read the store.
     changes : the change signal.
-    made : number of changes that each worker of the server has made; None: this process is alone.
+    made : number of changes that each worker of the server has made; None if this is the only process.
     """
 
     def __init__(self, store: Store, read: Read, changes: ChangeSignal, made: Tally | None = None) -> None:
@@ -54,19 +54,19 @@ class Catalogue:
         self._classifiers: dict[str, TreeClassifier] = {}
 
     async def schema(self, model: str) -> ModelSchema:
-        """Return the schema of a model; ``NotFound`` when there is none."""
+        """Return the schema of a model; raise ``NotFound`` if there is no such model."""
         if self._made.elsewhere != self._seen:
             await self._catch_up()
         found = self._schemas.get(model)
         return found if found is not None else await self.reload_schema(model)
 
     async def reload_schema(self, model: str) -> ModelSchema:
-        """Read the schema again: others may have added nominal values."""
+        """Read the schema again, because other processes may have added nominal values."""
         schema = await self._read_current(ModelSchema.read, model)
         return self._keep_schema(model, schema)
 
     async def _read_current(self, function: Callable[[Store, str], Any], model: str) -> Any:
-        """Read what is then remembered; again, if changes of other workers were noticed meanwhile."""
+        """Run a read whose result will be cached; repeat it if changes of other workers were noticed meanwhile."""
         while True:
             seen = self._seen
             found = await self._read(function, self._store, model)
@@ -74,7 +74,7 @@ class Catalogue:
                 return found
 
     def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
-        """Keep a schema, unless a later one, with more values, attributes or classes, is kept already."""
+        """Cache a schema, unless a later one, with more values, attributes or classes, is cached already."""
         known = self._schemas.get(model)
         if known is not None and known.key == schema.key:
             ages = [(each.shapes.extensions, each.nominal_counts) for each in (known, schema)]
@@ -91,11 +91,11 @@ class Catalogue:
         Raises
         ------
         NotFound
-            When there is no such model.
+            If there is no such model.
         FailedPrecondition
-            When it has no tree yet, or its log does not reach `min_sequence`.
+            If it has no tree yet, or its log does not reach `min_sequence`.
         Unavailable
-            When its newest tree is older than `min_sequence`, or another model takes the name again and again.
+            If its newest tree is older than `min_sequence`, or the model is replaced repeatedly.
         """
         for _ in range(PAIR_ATTEMPTS):
             if self._made.elsewhere != self._seen:
@@ -124,7 +124,7 @@ class Catalogue:
                 self._seen = made
 
     def forget_schema(self, model: str) -> None:
-        """Forget the schema of a model, which has a new one; its tree still classifies."""
+        """Forget the schema of a model, which has a newer one; its tree still classifies."""
         self._schemas.pop(model, None)
 
     def forget_model(self, model: str) -> None:
@@ -133,13 +133,13 @@ class Catalogue:
         self._classifiers.pop(model, None)
 
     async def reach_tree(self, model: str, key: int, version: int) -> None:
-        """Classify by a tree at least as new as this version, if rows of the model are classified here."""
+        """Load a tree at least as new as this version, if the model's tree is in use here."""
         found = self._classifiers.get(model)
         if found is not None and found.key == key and found.version < version:
             await self._load_classifier(model)
 
     async def refresh_forever(self) -> None:
-        """Follow the store: swap in newer trees and drop models that are gone. Runs until cancelled."""
+        """Follow the store: load newer trees, and drop deleted models. Runs until cancelled."""
         while True:
             await self._due.wait()
             self._due.clear()
@@ -157,10 +157,10 @@ class Catalogue:
                     asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
                 except Exception:
                     _log.exception("cannot refresh model %s", change.name)
-            await asyncio.sleep(REFRESH_EVERY_S)  # bounds the work; changes are collected meanwhile
+            await asyncio.sleep(REFRESH_EVERY_S)  # limits the work; changes are collected meanwhile
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
-        """Forget known models that were deleted, replaced or extended, and remember whose tree must be read again."""
+        """Forget cached models that were deleted, replaced or extended, and note whose tree must be read again."""
         for change in changes:
             schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
             gone = change.tree_version is None
@@ -174,7 +174,7 @@ class Catalogue:
                 self._due.set()
 
     async def _load_classifier(self, model: str) -> TreeClassifier:
-        """Read the newest tree, and after it the schema, which then names all values that the tree knows."""
+        """Read the newest tree, and then the schema, which therefore names all values that the tree knows."""
         loaded: TreeClassifier
         loaded, schema = await self._read_current(_load_pair, model)
         self._keep_schema(model, schema)
@@ -186,7 +186,7 @@ class Catalogue:
 
 
 def check_reached(store: Store, model: str, min_sequence: int) -> None:
-    """Raise ``BeyondLog`` when the log of a model ends before `min_sequence`."""
+    """Raise ``BeyondLog`` if the log of a model ends before `min_sequence`."""
     if min_sequence:
         BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
 

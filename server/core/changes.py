@@ -1,6 +1,6 @@
-"""The change signal: it notices the changes that any process commits, and wakes calls that wait for them.
+"""The change signal, which notices the changes that any process commits, and wakes calls that wait for them.
 
-Where nothing happens for a while it rests: it looks rarely then, and at once when this process commits or a call begins
+If nothing happens for a while, it polls the store more rarely, but at once when this process commits or a call begins
 to wait.
 """
 
@@ -18,24 +18,24 @@ from quercus.storage import Change
 
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
-"""Time between two reads while the store fails, in seconds."""
+"""Seconds between two reads while the store fails."""
 READ_SHARE: Final = 0.05
-"""Greatest share of the time that is spent reading.
+"""Greatest share of time that is spent reading.
 
 If threads compete for the interpreter's lock, a read takes milliseconds, and delays the threads that answer calls.
 """
 LONGEST_PAUSE_S: Final = 0.1
-"""Longest time between two reads, in seconds, however long they take."""
+"""Longest pause between two reads, in seconds, however long they take."""
 
 
 class ChangeSource(Protocol):
     """The source of changes: a store."""
 
     def change_token(self) -> int:
-        """Return a number that differs after every commit: cheap, thread-safe."""
+        """Return a number that differs after every commit; cheap and thread-safe."""
 
     def changes(self, seen: int) -> Sequence[Change]:
-        """Return which models commits after a number changed."""
+        """Return the models that commits after number `seen` changed."""
 
 
 class ChangeSignal:
@@ -44,20 +44,20 @@ class ChangeSignal:
     Parameters
     ----------
     source : the store.
-    poll_s : time between two reads, in seconds; more where a read takes more than `READ_SHARE` of it, and where nothing
-        has happened for `QUIET_S`.
+    poll_s : seconds between two reads; more if a read takes more than `READ_SHARE` of them, or if nothing has happened
+        for `QUIET_S`.
     """
 
     def __init__(self, source: ChangeSource, poll_s: float) -> None:
         self._source = source
         self._poll_s = poll_s
         self._count = 0
-        self._all = 0  # the count when everybody was woken last
+        self._all = 0  # the count when all calls were last woken
         self._counts: dict[str, int] = {}  # of models that changed since
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._stopping = threading.Event()
-        self._called = threading.Event()  # to look at once instead of resting
+        self._called = threading.Event()  # end the rest, and poll at once
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
@@ -81,16 +81,16 @@ class ChangeSignal:
         self._listeners.append(listener)
 
     def change_stamp(self, model: str) -> int:
-        """Return a stamp that differs after every change of a model: take it before a read, then wait for another."""
+        """Return a stamp that differs after every change of a model; take it before a read, then wait for a change."""
         return self._counts.get(model, self._all)
 
     def look_soon(self) -> None:
-        """Look at once where the thread rests: something happens here. Thread-safe."""
+        """Make a resting thread poll at once, because something happened in this process. Thread-safe."""
         if not self._called.is_set():
             self._called.set()
 
     async def wait_for_change(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
-        """Wait until a model has changed since `seen`; return False if the time runs out first."""
+        """Wait until a model has changed since the stamp `seen`; return False if the time runs out first."""
         if self.change_stamp(model) != seen:
             return True
         self.look_soon()
@@ -131,12 +131,12 @@ class ChangeSignal:
             listener(())
 
     async def catch_up(self, read: Callable[..., Awaitable[Any]], seen: int) -> Sequence[Change]:
-        """Read the changes after one that the caller knows, notify those who wait for them, and return them.
+        """Read the changes after number `seen`, wake the calls that wait for them, and return them.
 
         Parameters
         ----------
         read : runs a function in the threads that read the store.
-        seen : number of that change.
+        seen : number of the newest change that the caller knows.
         """
         changes: Sequence[Change] = await read(self._source.changes, seen)
         if changes:
@@ -183,7 +183,7 @@ class ChangeSignal:
             pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
 
     def _publish_trouble(self, trouble: str) -> None:
-        """Wake the waiting calls, as after a change."""
+        """Set `trouble`, and wake the waiting calls."""
         self._trouble = trouble
         self._call_in_loop(self.notify_all)
 

@@ -1,4 +1,4 @@
-"""Models whose stored data are damaged: lists and queries of any model leave them out, and the status names them."""
+"""Models with damaged data: lists and queries about any model leave them out, and the status names them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from quercus.storage import CorruptStore, NotFound, StorageError, Store
 _log = logging.getLogger(__name__)
 MOST_NAMED: Final = 100
 SOUND_FOR_S: Final = 60.0
-"""A model that was found to be sound is not checked again for this time: a check reads all of it."""
+"""Seconds for which a model that passed a check is not checked again, because a check reads all of it."""
 _GONE, _UNKNOWN = 0, -1
-"""Keys of no model."""
+"""Stand for the key of a model that does not exist, or whose key could not be read."""
 
 
 class DamagedModels:
     """The models whose damage was noticed, each reported once in the log.
 
-    A model is added when a list or a call cannot read its stored data. It is known by its key: a new model of the same
+    A model is added when a list or a call cannot read its data. It is identified by its key, so a new model of the same
     name counts as sound until its own data cannot be read.
     """
 
@@ -35,11 +35,11 @@ class DamagedModels:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """The damage of each model, by its name; at most `MOST_NAMED`."""
+        """The damage of each model, by name; at most `MOST_NAMED` models."""
         return {name: reason for name, (_, reason) in sorted(self._found.items())[:MOST_NAMED]}
 
     def forget_deleted(self) -> None:
-        """Forget models that are no longer there, whichever server deleted them. For threads that read the store."""
+        """Forget models that any server deleted. Call it in a thread that reads the store."""
         for name, (key, _) in list(self._found.items()):
             if self._key_of(name) not in {key, _UNKNOWN}:
                 self._found.pop(name, None)
@@ -49,7 +49,7 @@ class DamagedModels:
         return self._found.get(model, (0, ""))[0] == key
 
     def note_unreadable(self, model: str, error: Exception) -> None:
-        """Check and report a model that cannot be read. For threads that read the store."""
+        """Check and report a model that cannot be read. Call it in a thread that reads the store."""
         key = self._key_of(model)
         if key > 0 and not self.has_damage(model, key):
             self._note_damage(model, key, find_damage(self._store, model) or str(error))
@@ -64,12 +64,12 @@ class DamagedModels:
             )
 
     async def find_damage(self, model: str) -> str:
-        """Check a model that a call could not read; return what is damaged, empty if nothing is."""
+        """Check a model that a call could not read; return its damage, empty if there is none."""
         key = await self._read(self._key_of, model)
         if key <= 0:
             return ""
         if not self.has_damage(model, key):
-            async with self._checking:  # one at a time: it reads all of the model
+            async with self._checking:  # one check at a time, because it reads all of the model
                 if not self.has_damage(model, key) and time.monotonic() >= self._sound_until.get(key, 0.0):
                     found = await self._read(find_damage, self._store, model)
                     if found:
@@ -79,12 +79,12 @@ class DamagedModels:
         return self._found[model][1] if self.has_damage(model, key) else ""
 
     def _key_of(self, model: str) -> int:
-        """Read the key of a model; `_GONE` where there is none of this name."""
+        """Read the key of a model; `_GONE` if there is none of this name, `_UNKNOWN` if the store fails."""
         try:
             return self._store.key_of(model)
         except NotFound:
             return _GONE
-        except StorageError:  # of the store, as a lost connection
+        except StorageError:  # such as a lost connection
             return _UNKNOWN
 
 
@@ -96,5 +96,5 @@ def find_damage(store: Store, model: str) -> str:
         return ""
     except CorruptStore as error:
         return str(error)
-    except StorageError:  # of the store, as a lost connection: it says nothing about this model
+    except StorageError:  # such as a lost connection, which says nothing about this model
         return ""

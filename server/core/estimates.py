@@ -1,6 +1,6 @@
-"""Slow estimates of models: each is made once for all callers who ask at the same state of the log, one at a time.
+"""Slow estimates about models, computed one at a time, and shared by all callers who need the same state of the log.
 
-A separate thread makes them, so that the threads that read the store stay free for short calls.
+A separate thread computes them, so that the threads that read the store stay free for short calls.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 MAX_KEPT: Final = 8
-"""Models whose newest estimate is kept."""
+"""Most models whose newest estimate is kept."""
 MAX_POLICIES: Final = 10_000
-"""Models for which the server remembers whether they want estimates."""
+"""Most models for which the server remembers whether their policy needs estimates."""
 
 
 class Estimates(Generic[T]):
-    """The newest estimate of each model. Made and used in one event loop."""
+    """The newest estimate of each model. Create and use it in one event loop."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quercus-estimate")
         self._turn = asyncio.Lock()
         self._known: dict[
             int, tuple[int, T]
-        ] = {}  # by key of the model: newest event in the estimate, and it
+        ] = {}  # by key of the model: newest event of the estimate, estimate
         self._queued: dict[
             int, asyncio.Future[T]
-        ] = {}  # not begun yet: they will contain all events until then
+        ] = {}  # not begun yet, so they will include all present events
         self.wanted: dict[int, bool] = {}
-        """By key of the model: whether its policy said so when it was last heard of."""
+        """By key of the model: whether its policy needs estimates, as last noted."""
 
     async def get_estimate(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
-        """Return an estimate that includes an event; make one if there is none.
+        """Return an estimate that includes an event; compute one if there is none.
 
         Parameters
         ----------
         key : key of the model.
         newest : number of the newest event that the estimate depends on.
-        estimate : makes an estimate from the present log, in a thread; returns the newest event, and the estimate.
+        estimate : computes the estimate from the present log, in a thread; returns its newest event, and the estimate.
         """
         known = self._known.pop(key, None)
         if known is not None:
@@ -54,7 +54,7 @@ class Estimates(Generic[T]):
         return await asyncio.shield(queued)
 
     def note_wanted(self, key: int, is_wanted: bool) -> None:
-        """Remember whether the policy of a model wants estimates."""
+        """Remember whether the policy of a model needs estimates."""
         self.wanted[key] = is_wanted
         if len(self.wanted) > MAX_POLICIES:
             del self.wanted[next(iter(self.wanted))]

@@ -1,7 +1,7 @@
-"""Fairness between labellers: the one served longest ago comes first, and leaves queries for the others.
+"""Fairness between labellers: whoever was served longest ago comes first, and leaves queries for the others.
 
-All labellers who wait for a model wake at the same commit. They are served as one group and in this order, so that the
-fastest does not always take everything. The order holds within one server, not between servers that share a store.
+All labellers who wait for a model wake at the same commit. They are served as a group in this order, so that the
+fastest does not always take everything. The order holds within a server, not between servers that share a store.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 A = TypeVar("A")
 R = TypeVar("R")
 MAX_REMEMBERED: Final = 10_000
-"""Labellers whose last turn is remembered."""
+"""Most labellers whose last turn is remembered."""
 MAX_GROUP: Final = 64
-"""Turns of one model that are served together."""
+"""Most turns of one model that are served together."""
 
 
 @dataclass(eq=False)
 class QueuedRequest(Generic[A, R]):
-    """A place in the line of a model.
+    """A request in the queue of a model.
 
     Attributes
     ----------
     labeller : str
     asked : request of the labeller.
-    outcome : result of the request; cancelled when the labeller has gone.
+    outcome : result of the request; cancelled if the labeller has gone.
     others : int
-        Other labellers after it; leave something for them.
+        Number of other labellers after this one, for whom something should be left.
     """
 
     labeller: str
@@ -47,11 +47,11 @@ class QueuedRequest(Generic[A, R]):
 
 
 Serve: TypeAlias = Callable[[str, Sequence[QueuedRequest[A, R]]], Coroutine[Any, Any, None]]
-"""Serves the turns of a model, in order: each has an outcome afterwards."""
+"""Serves the turns of a model, in order, and sets the outcome of each."""
 
 
 class FairQueue(Generic[A, R]):
-    """The order in which labellers may lease. Create and use it in one event loop."""
+    """A queue of labellers' requests for leases, by model. Create and use it in one event loop."""
 
     def __init__(self) -> None:
         self._served: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -60,11 +60,11 @@ class FairQueue(Generic[A, R]):
         self._numbers = count(1)
 
     def join_line(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> QueuedRequest[A, R]:
-        """Get into the line of a model; `serve` serves all who wait together, and one such group at a time."""
+        """Join the queue of a model; `serve` is called with all who wait, for one such group at a time."""
         loop = asyncio.get_running_loop()
         turn: QueuedRequest[A, R] = QueuedRequest(labeller, asked, loop.create_future())
         self._waiting.setdefault(model, []).append(turn)
-        # not at once: others who wake at this moment join the line first
+        # not at once, so that others who wake at this moment can join first
         loop.call_soon(self._serve_next, model, serve)
         return turn
 
@@ -76,7 +76,7 @@ class FairQueue(Generic[A, R]):
             self._served.popitem(last=False)
 
     async def close(self) -> None:
-        """Wait until every labeller served now has received its queries, or has given them back."""
+        """Wait until the requests that are being served have their outcomes."""
         while self._serving:
             await asyncio.wait([*self._serving.values()])
 
@@ -92,7 +92,7 @@ class FairQueue(Generic[A, R]):
             task.add_done_callback(partial(self._finish_turns, model, serve, turns))
 
     def _in_order(self, model: str) -> list[QueuedRequest[A, R]]:
-        """Take all waiting turns out of the line, in order; second turns of a labeller come after all first turns."""
+        """Take all waiting turns, in order; second turns of a labeller come after all first turns."""
         line = [turn for turn in self._waiting.pop(model, []) if not turn.outcome.done()]
         rounds: Counter[str] = Counter()
         first: dict[str, tuple[int, int]] = {}
@@ -121,5 +121,5 @@ class FairQueue(Generic[A, R]):
 
 
 def fair_share(limit: int, there: int, others: int) -> int:
-    """Return how many of the `there` queries a labeller who asks for `limit` may take beside `others`; at least 1."""
+    """Return how many of `there` queries a labeller may take who asks for `limit`, with `others` after; at least 1."""
     return max(1, min(limit, -(-there // (others + 1))))

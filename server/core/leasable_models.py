@@ -1,4 +1,4 @@
-"""Models with open queries, read once for all labellers who wait for any model; only changed models are read again."""
+"""Models with open queries, read once for all labellers who wait for any model; only changed ones are read again."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from quercus.storage import Change, ModelRecord, Policy, StorageError, Store
 
 @dataclass(frozen=True)
 class LeasableModel:
-    """A model with something to ask, and how it is labelled."""
+    """A model with open queries, and its labelling policy."""
 
     record: ModelRecord
     policy: Policy
 
     @property
     def change_mark(self) -> tuple[int, ...]:
-        """A value that changes whenever a labeller may get something new of the model."""
+        """A value that changes whenever a labeller may get something new from the model."""
         return mark_of(self.record)
 
 
 def mark_of(record: ModelRecord) -> tuple[int, ...]:
-    """Return a mark of everything that decides whether a model can lease a query.
+    """Return a mark of everything that decides whether a query of the model can be leased.
 
-    While the mark is unchanged, trying again would fail again.
-
-    A mark may be older than the try that it is remembered with. Yet no later state that offers more has the same mark:
-    `times_opened` never falls, and while it stays queries only cease to be open.
+    As long as the mark is unchanged, another attempt would fail again. The mark may be older than the attempt that it
+    is remembered with, but no later state that offers more has the same mark: `times_opened` never falls, and as long
+    as it stays the same, the number of open queries can only fall.
     """
     return (
         record.key,
@@ -48,16 +47,16 @@ def mark_of(record: ModelRecord) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _StoreState:
-    seen: int  # number of the newest change in it
-    at: float  # monotonic, when all models were looked at last
+    seen: int  # number of the newest change that it includes
+    at: float  # monotonic time when all models were last read
     open: dict[int, LeasableModel]  # by key
 
 
 class LeasableModels:
     """The leasable queries of all models.
 
-    The cost of a commit depends on the models that it changed, not on the number of models or of waiting labellers.
-    Queries that open again without a commit (after a lease has ended) are found by a look at all models with queries
+    The cost of a commit depends on the models that it changed, not on the number of models or waiting labellers.
+    Queries that open again without a commit, because a lease expired, are found by reading all models with queries
     every few seconds.
     """
 
@@ -74,27 +73,27 @@ class LeasableModels:
 
     @property
     def change_stamp(self) -> int:
-        """A value that differs after every change; remember it before a look, then wait for another."""
+        """A value that differs after every change; take it before a read, then wait for a change."""
         return self._stamp
 
     async def list_leasable(self, *, fresh: bool = False) -> list[LeasableModel]:
-        """Return the models that have something to ask.
+        """Return the models that have open queries and budget left.
 
         Parameters
         ----------
-        fresh : read all changes now: a caller that begins to wait must see its own earlier writes.
+        fresh : read all changes now, for a caller that begins to wait and must see its own earlier writes.
         """
         if fresh or time.monotonic() - self._look.at >= STATUS_POLL_S:
             await self._refresh_state()
         return list(self._look.open.values())
 
     async def wait_for_change(self, seen: int, timeout_s: float | None = None) -> bool:
-        """Wait until what may be leased has changed since `seen`; False when the time was up first."""
+        """Wait until the leasable queries have changed since `seen`; return False if the time runs out first."""
         if self._stamp != seen:
             return True
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(mine)
-        if len(self._waiting) == 1:  # changes were not read while no call waited
+        if len(self._waiting) == 1:  # while no call waited, changes were not read
             self._on_change(())
         try:
             async with asyncio.timeout(timeout_s):
@@ -110,13 +109,13 @@ class LeasableModels:
             self._following = asyncio.create_task(self._follow_changes(), name="quercus-openings")
 
     async def _follow_changes(self) -> None:
-        """Read what changed until nothing more does; the change signal reports trouble of the store."""
+        """Read changes until there are no more; the change signal reports trouble of the store."""
         while self._waiting:
             noticed = self._changes.change_count
             try:
                 await self._refresh_state()
             except StorageError:
-                self._wake_waiting()  # calls that look now get the error
+                self._wake_waiting()  # these calls read again, and get the error
             if noticed == self._changes.change_count:
                 return
 
@@ -154,7 +153,7 @@ def _look_again(store: Store, before: _StoreState) -> _StoreState:
 
 
 def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
-    asking = {  # those with an open query, and budget left for it
+    asking = {  # those with an open query and budget left
         record.key: record
         for record in records
         if record.queries_open and record.queries_answered + record.queries_leased < record.budget

@@ -1,4 +1,4 @@
-"""The status of a model, read once for all streams that wait on it."""
+"""The status of a model, read once for all streams that wait for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.storage import ModelRecord, Store
 
 STATUS_POLL_S: Final = 5.0
-"""Longest time, in seconds, between two reads of the store by a waiting stream, whatever the change signal says."""
+"""Longest time, in seconds, between two reads of the store by a waiting stream, even without a change signal."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ModelStatus:
     Attributes
     ----------
     record : the model.
-    until : monotonic time (seconds) when the next of its leases ends, a postponed query comes back, or it is to be
-        read again anyway.
+    until : monotonic time in seconds when a lease ends, a postponed query comes back, or the model must be read again
+        anyway.
     """
 
     record: ModelRecord
@@ -38,7 +38,7 @@ class ModelStatus:
 
 @dataclass(frozen=True, eq=False)
 class _CachedStatus:
-    seen: int  # of the model's changes, before it began
+    seen: int  # change stamp of the model before the read began
     task: asyncio.Future[ModelStatus]
 
     def is_usable(self, seen: int) -> bool:
@@ -51,7 +51,7 @@ class _CachedStatus:
 
 
 class ModelStatusCache:
-    """The status of each model that a call waits on, at the last change that was noticed."""
+    """The status of each model that a call waits for, as of the last noticed change."""
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
         self._store = store
@@ -65,12 +65,12 @@ class ModelStatusCache:
         Parameters
         ----------
         model : id of the model.
-        fresh : read it now: a caller that begins to wait must see its own earlier writes.
+        fresh : read it now, for a caller that begins to wait and must see its own earlier writes.
 
         Raises
         ------
         NotFound
-            When there is no such model.
+            If there is no such model.
         """
         reading = self._readings.pop(model, None)
         if fresh or reading is None or not reading.is_usable(self._changes.change_stamp(model)):

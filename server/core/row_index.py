@@ -1,6 +1,6 @@
-"""An index of the rows of a model in memory: what is known of each, who said it, and what the newest tree says.
+"""An in-memory index of a model's rows: the evidence about each, its labellers, and the tree's prediction.
 
-It follows the log, so that a page of a filtered list reads only the events since the page before it.
+It follows the log, so that a page of a filtered list reads only the events since the previous page.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from quercus.trees import UncertainValues
 
 _log = logging.getLogger(__name__)
 MAX_ROWS: Final = 2_000_000
-"""Rows of a model that can be filtered or ordered: an index has 32 bytes for each, its guesses and searches 26 more."""
+"""Most rows of a model that can be filtered or ordered: each takes 32 bytes, and 26 more for guesses and searches."""
 MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
-"""Size of the values that an index keeps; those of a larger model are read again for each tree and each search."""
+"""Most bytes of values that an index keeps; those of a larger model are read again for each tree and search."""
 CELL_BYTES: Final = 400
-"""Size of an uncertain value that is kept."""
+"""Approximate size of an uncertain value in memory."""
 MAX_INDEXES: Final = 4
-"""Models whose index is kept."""
+"""Most models whose index is kept."""
 MAX_SEARCHES: Final = 8
-"""Texts of which an index remembers the rows."""
+"""Most searched texts whose rows an index remembers."""
 JUDGING_SHARE: Final = 4
-"""After a tree has judged all rows, the next waits this many times as long as that took."""
+"""After a tree has classified all rows, the next one waits for this multiple of the time that took."""
 PIECE: Final = 20_000
-"""Rows that are read or classified at once."""
+"""Rows that are read or classified together."""
 _Bools: TypeAlias = NDArray[np.bool_]
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
@@ -54,10 +54,10 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    sequences : sequences of the INSTANCE events of the rows, in order.
-    guesses : class (a number) and doubt of each row, by which they were chosen or ordered; empty if by neither.
-    after : key of the order and sequence of the last row, after which the next page begins; None: there is none.
-    total : number of rows that are wanted on all pages.
+    sequences : sequences of the rows' INSTANCE events, in order.
+    guesses : class (its index) and doubt of each row, if rows were filtered or ordered by them; else empty.
+    after : sort key and sequence of the last row, after which the next page begins; None if there is no next page.
+    total : number of matching rows on all pages.
     """
 
     sequences: list[int]
@@ -69,9 +69,9 @@ class Found(NamedTuple):
 _ROW: Final = np.dtype(
     [
         ("sequence", np.int64),
-        ("top", np.uint64),  # most plausible classes as a bit mask; 0: nothing is known
-        ("newest", np.int64),  # newest event about it
-        ("labellers", np.int32),  # number of the set of those whose labels stand
+        ("top", np.uint64),  # most plausible classes as a bit mask; 0 if nothing is known
+        ("newest", np.int64),  # newest event about the row
+        ("labellers", np.int32),  # number of the set of labellers whose labels stand
         ("disputed", np.bool_),
     ],
     align=True,
@@ -80,7 +80,7 @@ _ROW: Final = np.dtype(
 
 @dataclass(slots=True)
 class Guesses:
-    """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
+    """The guesses of one tree about the first rows; the monotonic time when they were made, and the seconds it took."""
 
     classifier: TreeClassifier
     klass: NDArray[np.uint8]
@@ -101,10 +101,10 @@ class RowIndex:
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
         self._schema, self._model, self._size = schema, schema.model, schema.frame.size
-        self._seen = 0  # newest event in it
+        self._seen = 0  # newest event that it includes
         self._rows = np.zeros(0, _ROW)  # in the order in which they were pushed
         self._labellers: dict[frozenset[str], int] = {frozenset(): 0}  # sets of them, numbered
-        self._cells: list[UncertainValues] | None = []  # None: they are too many to be kept
+        self._cells: list[UncertainValues] | None = []  # None: too large to be kept
         self._kept_bytes = 0
         self._guesses: Guesses | None = None
         self._searches: dict[str, _Bools] = {}  # by text, for the first rows
@@ -118,27 +118,27 @@ class RowIndex:
         after: tuple[float, int] | None,
         size: int,
     ) -> Found:
-        """Return a page of the rows that are wanted.
+        """Return a page of the matching rows.
 
         Parameters
         ----------
         wanted : filter and order.
         schema : present schema of the model.
-        classifier : newest tree, if it is needed; None if it is not, or there is none yet.
-        after : where the page begins, as in `Found.after`; None: at the first row.
+        classifier : newest tree; None if none is needed, or there is none yet.
+        after : the page begins after this row, see `Found.after`; None for the first page.
         size : most rows of the page.
 
         Raises
         ------
         FailedPrecondition
-            When the model has too many rows, or no tree yet where one is needed.
+            If the model has too many rows, or has no tree yet and one is needed.
         NotFound, Unavailable
-            When another model has the name, or the model was extended.
+            If another model has the name now, or the model was extended.
         """
         try:
             self._catch_up()
         except UnreadableLabel:
-            self._check_same()  # a label of a class that the model has since this moment
+            self._check_same()  # the label may have a class that was added just now
             raise
         klass, doubt = np.zeros(0, np.uint8), np.zeros(0)
         if wanted.needs_guesses:
@@ -172,13 +172,13 @@ class RowIndex:
     # The log
 
     def _check_same(self) -> ModelRecord:
-        """Return the model, unless another has its name or it was extended: that one has an index of its own."""
+        """Return the model; raise if another has its name now, or it was extended, since that needs a new index."""
         found = self._store.get_model(self._model)
         self._schema.check_record(found)
         return found
 
     def _catch_up(self) -> None:
-        """Read the events since the last time."""
+        """Read the events that were added since the last call."""
         end = self._check_same()
         if end.instance_count > MAX_ROWS:
             raise FailedPrecondition(
@@ -236,14 +236,14 @@ class RowIndex:
     # The tree
 
     def wants_judging(self, classifier: TreeClassifier) -> bool:
-        """Return whether a newer tree should judge the rows: at most a fifth of the time is spent on that."""
+        """Return whether a newer tree should classify the rows now; at most a fifth of the time is spent on that."""
         old = self._guesses
         if old is None or old.classifier.version == classifier.version:
             return False
         return time.monotonic() - old.at >= JUDGING_SHARE * old.took_s
 
     def judge(self, classifier: TreeClassifier) -> Guesses:
-        """Let a tree judge all rows, and take what it says of them. Another thread may use the index meanwhile."""
+        """Classify all rows by a tree, and use the result from then on. Another thread may use the index meanwhile."""
         started = time.monotonic()
         found = Guesses(classifier, np.zeros(0, np.uint8), np.zeros(0))
         self._judge_new(found)
@@ -253,7 +253,7 @@ class RowIndex:
         return found
 
     def _guess_rows(self, classifier: TreeClassifier | None) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """Return class and doubt of all rows by the tree that has judged them, which this one does if none has."""
+        """Return class and doubt of all rows, by the last tree that classified them, or by this one if none has."""
         if classifier is None:
             raise FailedPrecondition(
                 f"model {self._model} has no tree yet, so that it has no guess and no doubt: try again in a moment"
@@ -263,7 +263,7 @@ class RowIndex:
         return guesses.klass, guesses.doubt
 
     def _judge_new(self, guesses: Guesses) -> None:
-        """Let the tree judge the rows that are new."""
+        """Classify the new rows by the same tree."""
         if len(guesses.klass) == len(self._rows):
             return
         klass, doubt = [guesses.klass], [guesses.doubt]
@@ -274,7 +274,7 @@ class RowIndex:
         guesses.klass, guesses.doubt = np.concatenate(klass), np.concatenate(doubt)
 
     def _cells_from(self, position: int) -> Iterator[UncertainValues]:
-        """Yield the values of the rows from a position on, piece by piece."""
+        """Yield the values of the rows from a position on, in pieces."""
         count = len(self._rows)
         if (kept := self._cells) is not None:
             start = 0
@@ -293,7 +293,7 @@ class RowIndex:
             self._check_progress(begun, position)
 
     def _check_progress(self, before: int, position: int) -> None:
-        """Raise `NotFound` where the store has no row any more: a log never shrinks, so another model has the name."""
+        """Raise `NotFound` if the store has no more rows: a log never shrinks, so another model has the name now."""
         if position == before:
             raise NotFound("model", self._model, "any more: another has its name")
 
@@ -302,7 +302,7 @@ class RowIndex:
     def _matches(
         self, term: Term, schema: ModelSchema, klass: NDArray[np.uint8], doubt: NDArray[np.float64]
     ) -> _Bools:
-        """Return which rows a term holds for, negated or not; `klass` and `doubt` are those of the tree."""
+        """Return a mask of the rows that match a term, before negation; `klass` and `doubt` are those of the tree."""
         found: _Bools
         top = self._rows["top"]
         match term.field:
@@ -327,7 +327,7 @@ class RowIndex:
         return found
 
     def _search(self, text: str, schema: ModelSchema) -> _Bools:
-        """Return the rows whose id or a name among whose values contains a text, or that have the number it is."""
+        """Return a mask of the rows whose id or a nominal value contains a text, or that have it as a number."""
         wanted = text.casefold()
         known = self._searches.pop(wanted, np.zeros(0, bool))
         start = len(known)
@@ -352,7 +352,7 @@ class RowIndex:
         return found
 
     def _order_keys(self, order: RowOrder, doubt: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what rows are ordered by, the least first."""
+        """Return the sort keys of the rows, ascending."""
         columns = {"doubt": doubt, "said": self._rows["newest"], "pushed": self._rows["sequence"]}
         keys = columns[order.key].astype(np.float64)
         return -keys if order.descending else keys
@@ -370,7 +370,7 @@ def guess_classes(
 def _first_of(
     positions: NDArray[np.intp], keys: NDArray[np.float64], sequences: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the rows with the least keys, and all that are equal to the last of them: no more need be sorted."""
+    """Return the `count` rows with the least keys, and all with the same key as the last: only they need sorting."""
     last = np.partition(keys, count - 1)[count - 1]
     kept = keys <= last
     return positions[kept], keys[kept], sequences[kept]
@@ -383,7 +383,7 @@ def _top_classes(known: NDArray[np.float64]) -> int:
 
 
 def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Bools:
-    """Return which rows have, or may have, a name that contains a text, or the number that it is."""
+    """Return a mask of the rows that have, or may have, a nominal value containing a text, or the text as a number."""
     try:
         number: float | None = float(wanted)
     except ValueError:
@@ -405,7 +405,7 @@ def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Boo
 
 
 class RowIndexes:
-    """The indexes of the models whose rows were asked for last. Made and used in one event loop."""
+    """The indexes of the most recently used models. Create and use them in one event loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -424,7 +424,7 @@ class RowIndexes:
     ) -> Found:
         """Return a page of rows, as in `RowIndex.find`.
 
-        The doubt is that of the newest tree that has judged all rows. If there is a newer one, it judges them
+        Guesses are those of the newest tree that has classified all rows. If there is a newer one, it classifies them
         afterwards, for later pages.
         """
         loop = asyncio.get_running_loop()
@@ -447,10 +447,10 @@ class RowIndexes:
     async def _judge(self, index: RowIndex, classifier: TreeClassifier) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._judges, index.judge, classifier)
-        except Exception:  # the model may be gone; the next page says so
+        except Exception:  # the model may be gone, which the next page reports
             _log.warning("the rows of a model could not be judged by its newest tree", exc_info=True)
 
     def close(self) -> None:
-        """Wait for the looks under way."""
+        """Wait for the searches under way."""
         self._judges.shutdown()
         self._pool.shutdown()

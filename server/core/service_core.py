@@ -1,4 +1,4 @@
-"""The base of every service: the store behind a writer thread and reader threads, caches, signals."""
+"""The base of all services: the store with its writer and reader threads, caches, and signals."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ STOPPING = "the server is stopping: connect again in a moment"
 
 
 class ServiceCore:
-    """The store, its threads and the signals. Made and used in one event loop.
+    """The store, its threads, caches and signals. Create and use it in one event loop.
 
     Parameters
     ----------
     store : the open store; `close` closes it.
     config : configuration of the server.
-    made : number of changes that each worker of the server has made; None: this process is alone.
-    writes : whether this process writes to the store; else another worker does.
+    made : number of changes that each worker of the server has made; None if this is the only process.
+    writes : whether this process, and not another worker, writes to the store.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ServiceCore:
         self.gold_scores: Estimates[Any] = Estimates()
         self.row_indexes = RowIndexes(store)
         self._refresh: asyncio.Task[None] | None = None
-        self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
+        self._awaited: set[asyncio.Timeout] = set()  # deadlines of waits for messages
 
     def start(self) -> None:
         """Start the threads."""
@@ -76,7 +76,7 @@ class ServiceCore:
         self._refresh = asyncio.create_task(self.catalogue.refresh_forever(), name="quercus-refresh")
 
     async def close(self) -> None:
-        """Finish queued writes, end the threads, close the store."""
+        """Finish queued writes, end the threads, and close the store."""
         if self._refresh is not None:
             self._refresh.cancel()
             await asyncio.wait([self._refresh])
@@ -91,23 +91,23 @@ class ServiceCore:
         await asyncio.to_thread(self.store.close)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that reads the store, or computes for more than a moment, in a thread."""
+        """Run a function that reads the store, or computes for long, in a thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
 
     async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function that writes the store in the writer thread."""
+        """Run a function that writes to the store in the writer thread."""
         return await self.writer.queue_write(partial(function, *args, **kwargs))
 
     async def run_grouped(self, call: GroupCall) -> Any:
-        """Make a lease or an answer in the writer thread, in one transaction with others that wait."""
+        """Run a lease or an answer in the writer thread, in one transaction with others that wait."""
         (future,) = self.writer.queue_grouped([call])
         return await future
 
     async def convert_message(
         self, message: Message, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a conversion of `message`: at once when it is small, in a thread otherwise."""
+        """Run a conversion of `message`: at once if it is small, otherwise in a thread."""
         if message.ByteSize() <= INLINE_BYTES:
             return function(*args, **kwargs)
         return await self.read(function, *args, **kwargs)
@@ -119,12 +119,12 @@ class ServiceCore:
         model: str,
         min_sequence: int,
     ) -> T:
-        """Answer a request by the newest tree; if it seems invalid, once more with the schema read again."""
+        """Answer a request by the newest tree; if it seems invalid, try again with the schema read again."""
         sizes = self.config.message_limits
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
         try:
             return await self.convert_message(request, answer, request, schema, classifier, sizes)
-        except InvalidInput:  # perhaps a value that another server has just learned, or another model
+        except InvalidInput:  # another server may have just learned a value, or replaced the model
             if await self.catalogue.reload_schema(model) == schema:
                 raise
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
@@ -147,11 +147,11 @@ class ServiceCore:
             each.reschedule(0.0)
 
     async def requests_until_stop(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
+        """Yield the messages of a stream until it ends; raise ``Unavailable`` if the server stops first."""
         messages = aiter(stream)
         while not self.stopping.is_set():
-            # `begin_stop` sets this deadline. To await a task for each message beside the stop would cost more than
-            # everything else that reading a message takes.
+            # `begin_stop` sets this deadline. Waiting for the stop in a task beside each message would take longer than
+            # everything else about reading a message.
             wait = asyncio.timeout(None)
             try:
                 async with wait:

@@ -1,7 +1,7 @@
-"""The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
+"""The thread that writes to the store, so that the event loop never commits, and small pushes share commits.
 
 A commit costs more than a row. After a commit that several pushes shared, the next push is therefore held briefly, so
-that these callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write
+that the same callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write
 share a transaction too, without waiting.
 """
 
@@ -31,31 +31,32 @@ class _WriteJob:
     future: asyncio.Future[Any]
     run: Callable[[], Any] | None = None
     push: Push | None = None
-    call: GroupCall | None = None  # of a labeller
-    size: int = 0  # bytes, of a push
+    call: GroupCall | None = None
+    size: int = 0  # of a push, in bytes
 
 
 _STOP: Final = None
 STORE_POLL_S: Final = 1.0
-"""Seconds between two checks whether the store takes writes."""
+"""Seconds between two checks that the store accepts writes."""
 GATHER_S: Final = 0.05
-"""Longest time, in seconds, that pushes are held while others arrive; otherwise they wait for one commit's time.
+"""Longest time, in seconds, that pushes are held while others keep arriving; if none do, they wait as long as a commit
+takes.
 
-On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only some of them.
+On a busy machine a round of 64 calls takes about 40 ms, so a writer that committed earlier would commit only some.
 """
 GATHER_ROWS: Final = 64
-"""Rows that are committed without further waiting: they cost about as much as the commit itself."""
+"""Rows that are committed without further waiting, because they cost about as much as the commit itself."""
 
 
 class Writer:
-    """Runs every write, in order, in one thread; answers through futures of the event loop.
+    """Runs all writes, in order, in one thread, and resolves futures of the event loop.
 
-    A store that takes no writes (a full disk, say) refuses each with the reason, and is tried again every second.
+    While the store refuses writes, for example because the disk is full, it is tried again every second.
 
     Parameters
     ----------
     store : the open store.
-    made : number of changes that this worker has made; None: there are no others, who would look at it.
+    made : counter of the changes that this worker has made; None if this is the only process.
     committed : called in the thread after writes.
     """
 
@@ -69,16 +70,16 @@ class Writer:
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
         self._gathered: list[_WriteJob] = []
         self._gathered_rows = 0
-        self._expected = 1  # pushes that may come at the same time, as after the last commit
+        self._expected = 1  # pushes that may arrive together, as many as after the last commit
         self._gap_s = 0.0  # duration of the last commit
         self._thread = threading.Thread(target=self._write_forever, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
-        self._failure = ""  # an unexpected error, until a look succeeds
+        self._failure = ""  # an unexpected error, until a check succeeds
         self._look_at = time.monotonic() + STORE_POLL_S
-        self._removing = False  # rows of deleted models, between other writes
-        self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
+        self._removing = False  # whether rows of deleted models are being removed, between other writes
+        self.commits = 0  # number of commits of pushes, which may share one
 
     @property
     def queue_length(self) -> int:
@@ -87,7 +88,7 @@ class Writer:
 
     @property
     def trouble(self) -> str:
-        """The reason why the store takes no writes now; empty if it does."""
+        """The reason why the store refuses writes now; empty if it accepts them."""
         return self._trouble
 
     def start(self) -> None:
@@ -95,7 +96,7 @@ class Writer:
         self._thread.start()
 
     async def queue_push(self, push: Push) -> asyncio.Future[AppendedBatch]:
-        """Queue a batch; the future is done once it is committed. Waits while too much is queued already."""
+        """Queue a batch, and return a future that is done once it is committed. Wait while too much is queued."""
         while self._pending_bytes > PENDING_BYTES:
             self._room.clear()
             await self._room.wait()
@@ -106,13 +107,13 @@ class Writer:
         return future
 
     def queue_write(self, run: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue any other write; the future has what `run` returned."""
+        """Queue any other write; the future has the result of `run`."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._hand_over(_WriteJob(future, run=run))
         return future
 
     def queue_grouped(self, calls: Sequence[GroupCall]) -> list[asyncio.Future[Any]]:
-        """Queue leases and answers, which share a transaction with other waiting ones; return their futures."""
+        """Queue leases and answers, which share transactions with others that wait; return their futures."""
         futures: list[asyncio.Future[Any]] = [self._loop.create_future() for _ in calls]
         self._hand_over(*(_WriteJob(each, call=call) for each, call in zip(futures, calls, strict=True)))
         return futures
@@ -137,11 +138,11 @@ class Writer:
         self._loop.call_at(due, self._look_for_more, gathered, len(gathered), due, until)
 
     def _look_for_more(self, gathered: list[_WriteJob], count: int, due: float, until: float) -> None:
-        """Hand over the gathered pushes, unless others have arrived since there were `count`.
+        """Hand over the gathered pushes, unless more than `count` have arrived by now.
 
-        If the event loop calls late, it was busy, and may not have seen all arrivals yet.
+        If this is called late, the event loop was busy, and may not have seen all arrivals yet.
         """
-        if gathered is not self._gathered:  # they are handed over
+        if gathered is not self._gathered:  # already handed over
             return
         now = self._loop.time()
         is_late = now - due > self._gap_s / 2
@@ -151,7 +152,7 @@ class Writer:
             self._hand_over()
 
     def _hand_over(self, *more: _WriteJob | None) -> None:
-        """Give the thread the gathered jobs and those after them, in order and at once."""
+        """Give the thread the gathered jobs, followed by more."""
         if self._gathered or more:
             self._queue.put((*self._gathered, *more))
         self._gathered, self._gathered_rows = [], 0
@@ -159,7 +160,7 @@ class Writer:
     def _write_forever(self) -> None:
         stopping = False
         while not stopping:
-            jobs: list[_WriteJob | None] = []  # none when it is time to look at the store first
+            jobs: list[_WriteJob | None] = []  # stays empty if the store must be checked first
             with suppress(queue.Empty):
                 timeout_s = 0.0 if self._removing else max(0.0, self._look_at - time.monotonic())
                 jobs += self._queue.get(timeout=timeout_s)
@@ -172,16 +173,16 @@ class Writer:
                 if known:
                     self._committed()
                 looked = self._probe_store()
-                if self._removing:  # some rows of deleted models; queued writes run in between
-                    self._removing = False  # where the store does not take it: until the next look
+                if self._removing:  # some rows of deleted models, so that queued writes can run in between
+                    self._removing = False  # if the store refuses it, wait for the next check
                     with suppress(StorageError):
                         self._removing = self._store.remove_deleted()
-            except Exception as error:  # the calls fail, but the thread goes on: others write
+            except Exception as error:  # these calls fail, but the thread must go on for others
                 said = f"an unexpected error ({type(error).__name__}: {error})"
                 if said != self._failure:
                     _log.error("writing failed: %s", said, exc_info=error)
                 self._failure = said
-                with suppress(RuntimeError):  # the event loop has ended, and with it who waited
+                with suppress(RuntimeError):  # the event loop has ended, with all callers
                     self._hand_back([(job, error) for job in known])
             else:
                 self._failure = "" if looked else self._failure
@@ -193,13 +194,13 @@ class Writer:
             self._trouble = trouble
 
     def _probe_store(self) -> bool:
-        """Check, if it is due, whether the store takes writes; return whether it was due."""
+        """If a check is due, check that the store accepts writes; return whether it was due."""
         now = time.monotonic()
         if now < self._look_at:
             return False
         self._look_at = now + STORE_POLL_S
         self._removing = self._store.removes and not self._store.is_read_only
-        with suppress(StorageError):  # which the store remembers
+        with suppress(StorageError):  # the store keeps it in `write_trouble`
             if self._store.write_trouble:
                 self._store.try_to_write()
             else:
@@ -212,7 +213,7 @@ class Writer:
         shared: list[_WriteJob] = []
         rows = 0
         for job in jobs:
-            if job.future.cancelled():  # its caller has gone: it is not written
+            if job.future.cancelled():  # its caller has gone, so nothing is written
                 self._hand_back([(job, None)])
                 continue
             if job.call is not None:
@@ -224,21 +225,21 @@ class Writer:
                 continue
             self._commit_pushes(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
-            self._run_shared(shared)  # not after all pushes that wait
+            self._run_shared(shared)  # so that they need not wait for all pushes
             shared = []
             if job.run is not None:
                 try:
                     outcome = job.run()
                 except Exception as error:
                     outcome = error
-                # before it is acknowledged: who is told of it must not be answered from older memory
+                # before the acknowledgement, so that its receiver is not answered from an outdated cache
                 self._made.add(1)
                 self._hand_back([(job, outcome)])
         self._commit_pushes(group)
         self._run_shared(shared)
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
-        """Run leases and answers model by model, since one model may be locked for long."""
+        """Run leases and answers model by model, because one model may be locked for long."""
         by_model: defaultdict[str, list[tuple[_WriteJob, GroupCall]]] = defaultdict(list)
         for job in jobs:
             if job.call is not None:
@@ -271,25 +272,25 @@ class Writer:
         self._loop.call_soon_threadsafe(self._resolve_futures, done)
 
     def _resolve_futures(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
-        """Resolve the waiting futures, all in one turn of the event loop."""
+        """Resolve the futures of jobs, all in one iteration of the event loop."""
         if pushes := sum(job.push is not None for job, _ in done):
             self._expected = pushes + len(self._gathered)
         for job, outcome in done:
             self._pending_bytes -= job.size
-            job.size = 0  # once, also where it is answered again because another failed
-            if job.future.done():  # cancelled, or answered before another failed
+            job.size = 0  # subtract it only once, even if the job is handed back again after a failure
+            if job.future.done():  # cancelled, or resolved before another job failed
                 continue
             if isinstance(outcome, Exception):
                 job.future.set_exception(outcome)
                 if job.push is not None:
-                    job.future.exception()  # retrieved here: after the end of a stream no one else would
+                    job.future.exception()  # mark it as retrieved: after the end of a stream nobody awaits it
             else:
                 job.future.set_result(outcome)
         self._room.set()
 
 
 class NoWriter(Writer):
-    """The writer of a worker that only reads: what writes is another worker's."""
+    """The writer of a worker that only reads, because another worker writes."""
 
     def start(self) -> None:
         """Do nothing."""

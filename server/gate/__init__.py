@@ -1,1 +1,1 @@
-"""The checks of a call before it is served: who calls, how often, how large; and the record of it."""
+"""Admission of calls: access control, limits, and the audit log."""

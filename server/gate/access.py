@@ -1,8 +1,8 @@
 """Access control: roles, bearer tokens, and the caller of the current call.
 
-A token is ``quercus_{id}_{secret}``. The store keeps its id and the SHA-256 of its secret, which is 256 random bits:
-no salt and no slow hash could make it harder to guess. Cached tokens are at most `FRESH_S` old, so a revoked token is
-invalid a moment later, also in open streams.
+A token is ``quercus_{id}_{secret}``. The store keeps its id and the SHA-256 of its secret. The secret is 256 random
+bits, so a salt or a slow hash would not make it harder to guess. Cached tokens are at most `FRESH_S` old, so a revoked
+token soon becomes invalid, even in open streams.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from quercus.storage import Access, TokenRecord
 
 FRESH_S: Final = 0.5
 MISSING_TOKEN_AGE_S: Final = 0.1
-"""Least time, in seconds, before the store is read again for an unknown token."""
+"""Least seconds between two reads of the store for unknown tokens."""
 
 MAX_MODELS: Final = 1000
-"""Models that a token may name."""
+"""Most models that a token may name."""
 
 MAX_LOOKUPS: Final = 100
-"""Calls with unknown tokens that wait at a time, since each token may have been created a moment ago."""
+"""Most calls with unknown tokens that wait for a read of the store, since a token may have been created just now."""
 
 ID_PATTERN: Final = "[0-9a-f]{12}"
 TOKEN_NAME: Final = re.compile(f"tokens/({ID_PATTERN})")
@@ -49,11 +49,11 @@ class Principal:
 
     Attributes
     ----------
-    name : the name that the token stands for; labellers label under it.
+    name : name of the token's owner; labellers label under it.
     roles : the roles of the token.
-    models : the models that the caller may use; None: all.
+    models : the models that the caller may use; None for all.
     token_id : public part of the token; queries leased with it are given back when it becomes invalid.
-    expires_at : when the token expires, in seconds since 1970; None: never.
+    expires_at : expiry of the token, in seconds since 1970; None for never.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Principal:
         return OPERATOR in self.roles
 
     def may_touch(self, model: str) -> bool:
-        """Return whether the caller is granted a model."""
+        """Return whether the caller may use a model."""
         return self.models is None or model in self.models
 
 
@@ -76,17 +76,17 @@ _caller: ContextVar[Principal | None] = ContextVar("quercus_caller", default=Non
 
 
 def current_caller() -> Principal | None:
-    """Return the caller of the current call; None if the server asks for no token."""
+    """Return the caller of the current call; None if the server requires no tokens."""
     return _caller.get()
 
 
 def labeller_of(labeller: str) -> str:
-    """Return the name under which the caller labels: the token's, unless it is an operator's or there is none.
+    """Return the name under which the caller labels: the token's; operators, and callers without tokens, may choose.
 
     Raises
     ------
     PermissionDenied
-        When the name is another than the token's.
+        If the caller must not choose, and `labeller` is not the token's name.
     """
     principal = _caller.get()
     if principal is None or (principal.is_operator and labeller):
@@ -109,9 +109,9 @@ def is_trusted() -> bool:
 
 
 def only_labels() -> str | None:
-    """Return the name of a caller who at most labels; None of one who may see queries and labels of others.
+    """Return the name of a caller who may only label; None for callers who may see queries and labels of others.
 
-    Such a caller may not find out which rows are gold questions either.
+    A caller who may only label must not find out which rows are gold questions.
     """
     principal = _caller.get()
     if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
@@ -120,23 +120,23 @@ def only_labels() -> str | None:
 
 
 EVERYBODY: Final = Principal("", frozenset(ROLES), None)
-"""The caller of a server that asks for no tokens."""
+"""The caller of a server that requires no tokens."""
 
 
 def set_caller(principal: Principal | None) -> None:
-    """Set the caller of the current call; the setting holds in the task of the call."""
+    """Set the caller of the current call, in its task."""
     _caller.set(principal)
 
 
 def check_permission(principal: Principal, method: str) -> None:
-    """Raise `PermissionDenied` unless the caller's roles, and models, allow the method."""
+    """Raise `PermissionDenied` unless the caller's roles and models allow the method."""
     rpc = rpc_of(method)
     if not principal.roles & rpc.roles:
         have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(rpc.roles))
-        raise PermissionDenied(f"the token of {principal.name} has the role {have}; {rpc.name} needs {need}")
+        raise PermissionDenied(f"the token of {principal.name} has the role {have}; this needs {need}")
     if principal.models is not None and rpc.is_unrestricted:
         what = "lists the data of all models" if rpc.reads else "changes the whole server"
-        raise PermissionDenied(f"the token of {principal.name} is for some models only; {rpc.name} {what}")
+        raise PermissionDenied(f"the token of {principal.name} is for some models only; this {what}")
 
 
 def allowed_methods(principal: Principal) -> list[str]:
@@ -162,17 +162,17 @@ def issue_token(
     access : access tokens of the store.
     caller : name of the caller: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
     roles : at least one of `ROLES`.
-    models : names of the models it may touch, which need not exist yet; None: all.
-    lifetime_s : after which it expires, in seconds; None: never.
+    models : names of the models that the caller may use, which need not exist yet; None for all.
+    lifetime_s : seconds after which the token expires; None for never.
 
     Returns
     -------
-    str, TokenRecord : the token, shown this once, and its record.
+    str, TokenRecord : the token, which is never shown again, and its record.
 
     Raises
     ------
     InvalidInput
-        When one of these is broken.
+        If an argument is invalid.
     """
     if _NAME.fullmatch(caller) is None:
         raise InvalidInput(
@@ -196,17 +196,17 @@ def issue_token(
 
 
 def secret_digest(secret: str) -> bytes:
-    """Return the digest of a secret, which the store keeps."""
+    """Return the digest of a secret, which is stored instead of the secret."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 class TokenAuthority:
-    """The authority that identifies callers by their tokens.
+    """Identifies callers by their tokens.
 
     Parameters
     ----------
     load : reads all tokens of the store, in a thread.
-    clock : seconds since 1970, for expiry.
+    clock : returns seconds since 1970, for expiry.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class TokenAuthority:
         self._lookups = 0
 
     async def reload_tokens(self) -> None:
-        """Read the tokens now, without waiting until the known ones are `FRESH_S` old."""
+        """Read the tokens now, even if the cached ones are still fresh."""
         await self._load_newer(time.monotonic())
 
     async def identify_caller(self, authorization: str | None) -> Principal:
@@ -233,9 +233,9 @@ class TokenAuthority:
         Raises
         ------
         Unauthenticated
-            Without saying whether the token exists.
+            If the token is missing or invalid; the message does not tell whether its id exists.
         ResourceExhausted
-            While too many unknown tokens are looked up.
+            If too many unknown tokens are being looked up.
         """
         if authorization is None:
             raise Unauthenticated(
@@ -276,7 +276,7 @@ class TokenAuthority:
 
     async def _load_newer(self, asked_at: float) -> None:
         async with self._loading:
-            if self._loaded_at < asked_at:  # else another call has read them meanwhile
+            if self._loaded_at < asked_at:  # otherwise another call has read them meanwhile
                 started = time.monotonic()
                 self._records = {record.id: record for record in await self._load()}
                 self._loaded_at = started

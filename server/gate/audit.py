@@ -1,4 +1,4 @@
-"""The audit log: who called what that administers the server, and how it ended."""
+"""The audit log of administrative calls: caller, method, target and outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quercus.server.wire.errors import ResourceExhausted, to_failure
 _log = logging.getLogger("quercus.audit")
 
 REFUSALS_PER_S: Final = 1.0
-"""Refused calls per second of one caller, or of all strangers, in the audit log: they must not fill the disk."""
+"""Most refused calls per second of one caller, or of all strangers, that are logged: they must not fill the disk."""
 
 UNKNOWN_CALLER: Final = "a stranger"
 UNREAD_TARGET: Final = "unread"
@@ -24,7 +24,7 @@ REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EX
 
 
 Record = Callable[[str, str, str, str], Awaitable[None]]
-"""Stores a line of the audit log: who, action, target and outcome."""
+"""Stores a line of the audit log: caller, action, target and outcome."""
 
 
 class AuditLog:
@@ -33,7 +33,7 @@ class AuditLog:
     Parameters
     ----------
     record : stores a line.
-    needs_tokens : whether callers show tokens.
+    needs_tokens : whether callers need tokens.
     """
 
     def __init__(self, record: Record, needs_tokens: bool) -> None:
@@ -42,7 +42,7 @@ class AuditLog:
         self._refusals = CallRates(REFUSALS_PER_S)
 
     def name_caller(self, principal: Principal | None, context: Any) -> str:
-        """Return the name of a caller; None: one without a token that counts."""
+        """Return the name of a caller; `principal` is None for a caller without a valid token."""
         if principal is not None:
             return principal.name
         return f"{UNKNOWN_CALLER if self._needs_tokens else 'anyone'} at {context.peer()}"
@@ -50,18 +50,18 @@ class AuditLog:
     async def record_call(
         self, who: str, method: str, error: BaseException | None, target: str | None = None
     ) -> None:
-        """Record how a call ended, also if its caller has gone meanwhile.
+        """Record how a call ended, even if its caller has gone meanwhile.
 
         Parameters
         ----------
         who : name of the caller.
         method : path of the method.
-        error : with what the call ended; None: it succeeded.
-        target : what it was about; None: it was refused before its message was read.
+        error : error with which the call ended; None if it succeeded.
+        target : object of the call; None if it was refused before its message was read.
         """
         outcome = outcome_of(error)
         if outcome in REFUSED or target is None:
-            try:  # addresses are as many as a stranger likes
+            try:  # without the address, of which a stranger may have many
                 self._refusals.admit_call(who.partition(" at ")[0])
             except ResourceExhausted:
                 return
@@ -72,12 +72,12 @@ class AuditLog:
         _log.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._record(who, action, target, outcome)
-        except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
+        except Exception as error:  # the call has ended already, and a failing store is reported elsewhere
             _log.error("the audit log could not be written: %s", error)
 
 
 def outcome_of(error: BaseException | None) -> str:
-    """Return how a call ended: the name of its status."""
+    """Return the name of the status with which a call ended."""
     if error is None:
         return "OK"
     failure = to_failure(error)

@@ -1,4 +1,4 @@
-"""Expiry of a certificate, found with the standard library: a TLS handshake in memory, with itself."""
+"""The expiry of a certificate, read by the standard library in a TLS handshake in memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ EXPIRED: Final = 10
 """OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
 
 WARNED_S: Final = 14 * 86_400.0
-"""Programs warn of the expiry of their certificate from this many seconds before it."""
+"""Seconds before the expiry of a certificate from which on programs warn."""
 
 
 def expiry_warning(cert: str, end: float) -> str:
-    """Return a warning of a certificate that expires at `end`, as in `certificate_end`; empty if there is time.
+    """Return a warning for a certificate that expires at `end`, see `certificate_end`; empty if there is time.
 
     Examples
     --------
@@ -30,28 +30,28 @@ def expiry_warning(cert: str, end: float) -> str:
 
 
 def certificate_end(cert: str, key: str) -> float:
-    """Return when a certificate expires.
+    """Return the expiry of a certificate.
 
     Parameters
     ----------
-    cert, key : files in PEM, which fit together.
+    cert, key : PEM files of a certificate and its private key.
 
     Returns
     -------
-    float : seconds since 1970; 0 when it has expired already.
+    float : seconds since 1970; 0 if it has expired.
 
     Raises
     ------
     ssl.SSLError
-        When the files do not fit together, or the certificate may not be used yet or by a server.
+        If the files do not belong together, or the certificate is not valid yet, or not for servers.
     OSError
-        When a file cannot be read.
+        If a file cannot be read.
     """
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     served.load_cert_chain(cert, key, password="")
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False
-    trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it need not be signed by itself
+    trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # accept a certificate that is not self-signed
     trusting.load_verify_locations(cert)
     try:
         shown = _shown_certificate(served, trusting)
@@ -63,7 +63,7 @@ def certificate_end(cert: str, key: str) -> float:
 
 
 def _shown_certificate(served: ssl.SSLContext, trusting: ssl.SSLContext) -> dict[str, object]:
-    """Do a handshake between the two contexts, and return the certificate of the server."""
+    """Do a handshake between two contexts, and return the server's certificate."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trusting.wrap_bio(back, there)
     server = served.wrap_bio(there, back, server_side=True)

@@ -1,6 +1,6 @@
 """Errors of calls: domain errors become statuses; others are logged, and callers see only a reference to the log.
 
-Calls of damaged models end with DATA_LOSS and say what is damaged, not with an internal error of the server.
+Calls about damaged models end with DATA_LOSS and a description of the damage, not with an internal error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class ErrorInterceptor(WrappingInterceptor):
-    """Turn every exception of a handler into a status with details.
+    """Turns every exception of a handler into a status with details.
 
-    An exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference, and the
-    client sees the reference only. Responses are serialised here, so that one for which there is no memory ends with a
-    status as well. Made and used in one event loop.
+    An exception that no servicer is expected to raise is a bug: it is logged with its traceback under a reference, and
+    the client sees only the reference. Responses are serialised here, so that running out of memory for one also ends
+    with a status. Create and use it in one event loop.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class ErrorInterceptor(WrappingInterceptor):
         return self._streams > 0
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose errors become statuses."""
+        """Return the handler with its errors turned into statuses."""
         write: Callable[[Any], bytes] = handler.response_serializer or bytes
 
         def guard_unary(behaviour: Any, _: bool) -> Any:
@@ -114,13 +114,13 @@ _READING: Final = ("/quercus.v1.", "/inference.")
 
 
 class DamageInterceptor(WrappingInterceptor):
-    """Explains unexpected errors by damage to the model that the request names.
+    """Replaces unexpected errors by a description of the damage, if the request names a damaged model.
 
     It is the innermost interceptor, next to the services.
 
     Parameters
     ----------
-    damaged : known damage, and the check.
+    damaged : finds the damage.
     """
 
     def __init__(self, damaged: DamagedModels) -> None:
@@ -129,7 +129,7 @@ class DamageInterceptor(WrappingInterceptor):
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the handler with its unexpected errors explained."""
         if not method.startswith(_READING) or handler.request_deserializer is None:
-            return handler  # it reads no model, or another worker does
+            return handler  # it reads no model, or another worker runs it
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> Any:
@@ -153,7 +153,7 @@ class DamageInterceptor(WrappingInterceptor):
 
     @asynccontextmanager
     async def _explaining(self, request: Any, streams_in: bool) -> AsyncIterator[Any]:
-        """Raise an error about a damaged model, named by the newest request, in place of an unexpected one."""
+        """Replace an unexpected error by one about damage, if the newest request names a damaged model."""
         newest = None if streams_in else request
 
         async def requests() -> AsyncIterator[Any]:

@@ -1,8 +1,8 @@
-"""The limits of gRPC itself, all of them stated: what a caller may keep waiting before any code of Quercus runs.
+"""The limits of gRPC itself, which apply before any code of Quercus runs. All of them are set explicitly.
 
-gRPC's own defaults suit a network whose callers are trusted: a call may send 4 MB before anyone reads it, a connection
-may have any number of calls, and a thousand calls that wait make the server reject calls of all callers at random. Here
-what one connection may hold is bounded, so that a stranger wears out its own connection and not the server.
+gRPC's defaults suit a network of trusted callers: a call may send 4 MB before anyone reads it, a connection may have
+any number of calls, and a thousand waiting calls make the server reject calls of all callers at random. Here the
+resources of each connection are bounded, so that a stranger exhausts its own connection and not the server.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from typing import Final
 from grpc import StatusCode
 
 MAX_CALLS_OF_CONNECTION: Final = 100
-"""Calls at a time on one connection; its client holds further ones back until there is room."""
+"""Most calls at a time on one connection; its client holds further ones back."""
 
 CLOSING_CALLS: Final = 100
-"""Calls of one connection that have ended for the client and not yet for the server."""
+"""Most calls of one connection that have ended for the client but not yet for the server."""
 
 MAX_WAITING_CALLS: Final = 20_000
-"""Calls that have arrived and that the server has not begun with: those of a hundred connections."""
+"""Most calls that have arrived but not begun: those of a hundred connections."""
 
 WINDOW_BYTES: Final = 16 * 1024
-"""Bytes that a call may send before anyone reads it; a message that is read grants up to 1 MB more at a time."""
+"""Bytes that a call may send before anyone reads them; while a message is read, up to 1 MB more at a time."""
 
 MAX_METADATA_BYTES: Final = 16 * 1024
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
 HANDSHAKE_MS: Final = 10_000
-"""Longest time until a new connection has said all that it must: TLS, HTTP/2's preface and settings."""
+"""Longest time, in milliseconds, for the handshake of a connection: TLS, HTTP/2's preface and settings."""
 
 IDLE_MS: Final = 300_000
-"""Time after which a connection without calls is closed; a client connects again when it calls."""
+"""Milliseconds after which a connection without calls is closed; a client connects again when it calls."""
 
 UNREQUESTED_CALL_S: Final = 3600
-"""Longest time, in seconds, that a call waits until the server takes it up.
+"""Longest time, in seconds, that a call waits until the server begins it.
 
-By default, gRPC cancels a call after 30 s. A busy machine takes up some hundreds of calls in this time; other callers
-saw CANCELLED although no one had cancelled anything. Their deadlines bound the wait.
+By default, gRPC cancels a call after 30 s. A busy machine begins only some hundreds of calls in that time, and the
+other callers would see CANCELLED although nobody cancelled anything. Their own deadlines limit the wait.
 """
 
 
@@ -47,10 +47,10 @@ class GrpcLimit:
 
     Attributes
     ----------
-    option : its name.
-    value : None: given by the configuration.
+    option : name of the option.
+    value : its value; None if the configuration gives it.
     reason : why it has this value.
-    status : with what a call ends that exceeds it; None: no call ends.
+    status : status with which a call beyond the limit ends; None if no call ends.
     """
 
     option: str
@@ -167,9 +167,9 @@ def grpc_options(
 
     Parameters
     ----------
-    max_message_bytes : of a received message.
-    max_connections : at a time.
-    shares_port : whether other processes, workers of the same server, listen on the port too.
+    max_message_bytes : greatest size of a received message.
+    max_connections : most connections at a time.
+    shares_port : whether other workers of the same server listen on the port too.
     """
     given = {
         "grpc.max_receive_message_length": max_message_bytes,

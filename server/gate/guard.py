@@ -1,4 +1,4 @@
-"""Admits callers: counts the call, then checks its token, its messages, and the models and leases that they name."""
+"""Admits calls: counts them, then checks token, messages, and the models and leases that messages name."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from quercus.storage import NotFound
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
 INTERNAL: Final = "quercus.Worker"
-"""The service through which workers call each other; only their private sockets serve it."""
+"""The service by which workers call each other; it is served only on their private sockets."""
 OPEN_PREFIX: Final = (
     "/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady", f"/{INTERNAL}/"
 )  # fmt: skip
-"""Methods without a token: health probes, because the health of a server is not secret, and calls between workers."""
+"""Methods that need no token: health probes, since the health of a server is not secret, and calls between workers."""
 
 
 @dataclass(frozen=True)
 class CallerLimits:
-    """The limits of callers, and whether there is room for more work."""
+    """The limits of callers, and the watch on memory."""
 
     calls: CallsAtOnce
     strangers: CallsAtOnce
@@ -55,13 +55,13 @@ class CallerLimits:
 
 
 class Guard(WrappingInterceptor):
-    """Interceptor that checks the token of every call and the models of every message, and bounds callers.
+    """Interceptor that checks the token of every call and the models of every message, and enforces limits.
 
     Parameters
     ----------
     core : common part of all services.
-    authority : checks tokens. None: callers need no token; limits and the audit log still apply.
-    bounds : bounds of callers.
+    authority : identifies callers. None if callers need no token; limits and the audit log still apply.
+    bounds : limits of callers.
     audit : the audit log.
     """
 
@@ -76,10 +76,10 @@ class Guard(WrappingInterceptor):
         self._refusing: dict[str, Handler] = {}
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the handler of an admitted call; of a call refused here, gRPC reads no message.
+        """Return the handler of an admitted call, or one that refuses the call without reading its messages.
 
-        The number of calls is checked before the token, so a call too many costs no look-up of its token. The audit
-        log therefore calls its caller a stranger, even if the token is good.
+        The number of calls is checked before the token, so that calls beyond the limit cost no look-up of a token. The
+        audit log therefore calls their callers strangers, even if the token is valid.
         """
         method = details.method
         if method.startswith(OPEN_PREFIX):
@@ -89,15 +89,15 @@ class Guard(WrappingInterceptor):
             if self._authority is not None:
                 set_caller(await self._authority.identify_caller(metadata_of(details, AUTHORIZATION)))
             if not rpc_of(method).light:
-                self._bounds.memory.check_memory()  # is enough of it left for a message?
-        except Exception as error:  # reported by the outer interceptors
+                self._bounds.memory.check_memory()
+        except Exception as error:  # raised when the handler is called, so that outer interceptors report it
             _refusal.set(error)
             if not handler.request_streaming:  # gRPC would read the request before it calls the handler
                 return self._refusing_handler(method, handler)
         return handler
 
     def _refusing_handler(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that refuses calls: it takes a stream of requests and reads none of them."""
+        """Return a handler that refuses calls; it takes a stream of requests, so that none of them is read."""
         found = self._refusing.get(method)
         if found is None:
             if handler.response_streaming:
@@ -116,8 +116,10 @@ class Guard(WrappingInterceptor):
         return found
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler with checks of its messages before it."""
-        if handler.request_deserializer is None:  # messages are for another worker, whose guard checks them
+        """Return the handler with checks of its messages."""
+        if (
+            handler.request_deserializer is None
+        ):  # forwarded to another worker, whose guard checks the messages
             return wrap_handler(handler, unary=_unless_refused, stream=_unless_refused_stream)
         reader = MessageReader(handler.request_deserializer, self._core.read)
         if method.startswith(OPEN_PREFIX):
@@ -128,11 +130,11 @@ class Guard(WrappingInterceptor):
             guarded = gate.guard_unary(behaviour, streams_in)
             return self._with_audit(guarded, method, reader) if rpc_of(method).audited else guarded
 
-        codecs = None, handler.response_serializer  # a request is read when it is let in
+        codecs = None, handler.response_serializer  # a request is parsed only after the checks
         return wrap_handler(handler, unary=unary, stream=gate.guard_stream, codecs=codecs)
 
     def _with_audit(self, behaviour: Any, method: str, reader: MessageReader) -> Any:
-        """Wrap an administrative handler: caller, target and outcome go into the audit log."""
+        """Wrap an administrative handler, so that its calls are recorded in the audit log."""
 
         async def audited(data: bytes, context: Any) -> Any:
             failed: BaseException | None = None
@@ -151,7 +153,7 @@ class Guard(WrappingInterceptor):
     def _open_handler(self, handler: Handler, reader: MessageReader) -> Handler:
         """Return the handler of a method that needs no token.
 
-        It takes a stream of requests, so that the only one is read here, and not by gRPC, which reads those of any
+        It takes a stream of requests, so that the request is read here, and not by gRPC, which reads those of any
         number of calls at a time.
         """
         write = handler.response_serializer
@@ -161,7 +163,7 @@ class Guard(WrappingInterceptor):
             return await handler.unary_unary(await reader.read_message(data), context)
 
         async def watch(requests: Any, context: Any) -> None:
-            """Bound the streams of one address, and those of all strangers, so that others can still call."""
+            """Limit the streams of one address, and those of all strangers, so that others can still call."""
             self._bounds.strangers.count_call()
             with self._bounds.streams.count_stream(_address_of(context)):
                 data = await self._probes.read_request(requests)
@@ -173,7 +175,7 @@ class Guard(WrappingInterceptor):
 
 
 _refusal: ContextVar[Exception | None] = ContextVar("quercus_refusal", default=None)
-"""The error that refuses the current call before any of its messages is read; None: the call is admitted."""
+"""The error that refuses the current call before any of its messages is read; None if the call is admitted."""
 
 
 def _raise_refusal() -> None:
@@ -220,10 +222,10 @@ class _GuardedMethod:
     rpc: Rpc
 
     async def admit_caller(self, context: Any) -> Principal | None:
-        """Return the caller; raise if the token is no longer valid or does not allow the call.
+        """Return the caller; raise if the token is no longer valid, or does not allow the call.
 
-        `Guard.admit` checks the token before any message is read. It is checked again here, with each message and
-        each response of a stream, because it may be revoked while the call is open. Roles are checked here alone.
+        `Guard.admit` checks the token before any message is read. Here it is checked again, for each message and each
+        response of a stream, because it may be revoked while the call is open. Roles are checked only here.
         """
         if self.authority is None:
             return None
@@ -232,7 +234,7 @@ class _GuardedMethod:
         return principal
 
     async def check_message(self, data: bytes, context: Any) -> Any:
-        """Check a message and return it; it is parsed only after the checks that need no parsing."""
+        """Check a message, and return it parsed; checks that need no parsing come first."""
         principal = None
         if self.authority is not None:
             principal = await self.admit_caller(context)
@@ -247,9 +249,9 @@ class _GuardedMethod:
         return request
 
     async def _check_names(self, request: Any, principal: Principal) -> None:
-        """Refuse other models than those granted, another labeller, and leases that others hold."""
+        """Refuse models that the token does not grant, other labellers' names, and leases that others hold."""
         for model in named_models(request):
-            if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
+            if model != ANY and not principal.may_touch(model):  # ANY leases only from granted models
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
         names = request.DESCRIPTOR.fields_by_name
         if "labeller" in names and "model" in names and request.model:
@@ -260,10 +262,10 @@ class _GuardedMethod:
             token = getattr(part, "lease_token", "")
             if not token:
                 continue
-            try:  # a lease token counts only in the hands it was given to, also after the lease has ended
+            try:  # only the labeller who got a lease token may use it, even after the lease has ended
                 model, number = parse_query(part.name)
                 holder = await self.core.read(self.core.store.holder, model, number, token)
-            except (InvalidInput, NotFound):  # which the service says better
+            except (InvalidInput, NotFound):  # the service reports it better
                 continue
             if holder not in {"", principal.name}:
                 raise PermissionDenied(f"{part.name} was given to another labeller")
@@ -276,7 +278,9 @@ class _GuardedMethod:
                 _raise_refusal()
                 return await behaviour(self._check_messages(data, context), context)
             response = await behaviour(await self.check_message(data, context), context)
-            if self.rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
+            if (
+                self.rpc.waits
+            ):  # the token may be invalid by now; a query that was leased opens when the lease ends
                 await self.admit_caller(context)
             return response
 
@@ -308,7 +312,7 @@ class _GuardedMethod:
 
 
 def _caller_name(principal: Principal | None, context: Any) -> str:
-    """Return the name to which the bounds apply: the token's name, else the address without the port."""
+    """Return the name to which limits apply: that of the token, or the address without the port."""
     return _address_of(context) if principal is None else principal.name
 
 
@@ -318,7 +322,7 @@ def _address_of(context: Any) -> str:
 
 
 async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str:
-    """Return the target of a call, in one line also for an invalid name of a model.
+    """Return the target of a call on one line, even if it is an invalid name.
 
     A large message of a refused caller is not read for this.
     """
@@ -335,7 +339,7 @@ async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str
 
 
 def _token_target(request: Any) -> str:
-    """Return the token that a call makes or revokes, in one line also for an invalid name; "" for other calls."""
+    """Return the token that a call creates or revokes, on one line; "" for other calls."""
     match request.DESCRIPTOR.name:
         case "CreateTokenRequest":
             roles, caller = ", ".join(request.roles[: len(ROLES)]), request.caller
@@ -346,7 +350,7 @@ def _token_target(request: Any) -> str:
 
 
 def named_models(request: Any) -> list[str]:
-    """Return the models that a message names: in `model`, `name`, `parent` or `model_id`, of its parts as well.
+    """Return the models that a message and its parts name in `model`, `name`, `parent` or `model_id`.
 
     Messages of the Open Inference Protocol name a model without ``models/``, in `name` or `model_name`.
     """

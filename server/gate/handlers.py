@@ -1,4 +1,4 @@
-"""Handlers of methods: registered, found by name, and wrapped by interceptors."""
+"""Handlers of methods: how they are registered, found by name, and wrapped by interceptors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Codecs = tuple[Deserialize | None, Serialize | None]
 
 
 class WrappingInterceptor(ABC):
-    """An interceptor that wraps each method once, not each call; `Joined` makes one of gRPC's of some of them."""
+    """An interceptor that wraps each method once, not each call; `Joined` turns some into an interceptor of gRPC."""
 
     @abstractmethod
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the wrapped handler of a method."""
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the wrapped handler of a new call, or another handler that refuses the call."""
+        """Return the wrapped handler for a new call, or another handler that refuses the call."""
         return handler
 
 
 class Joined(aio.ServerInterceptor):
-    """Several interceptors as one, so that a call is intercepted once.
+    """Several interceptors as one, so that a call is intercepted only once.
 
     Parameters
     ----------
-    parts : the interceptors, the outermost first.
+    parts : the interceptors, outermost first.
     """
 
     def __init__(self, *parts: WrappingInterceptor) -> None:
@@ -50,7 +50,7 @@ class Joined(aio.ServerInterceptor):
         self._outermost = _Wrapped(around)
 
     async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
-        """Return the wrapped handler of the called method; None for one that the server does not have."""
+        """Return the wrapped handler of the called method; None if the server does not have the method."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
@@ -61,16 +61,16 @@ class Joined(aio.ServerInterceptor):
 
 
 class _Wrapped:
-    """Handlers wrapped by some interceptors, the innermost first."""
+    """Handlers wrapped by some interceptors, innermost first."""
 
     def __init__(self, parts: Sequence[WrappingInterceptor]) -> None:
         self._parts = parts
         self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
 
     def handler(self, method: str, handler: Handler) -> Handler:
-        key = method, handler.request_streaming  # one that refuses reads no request
+        key = method, handler.request_streaming  # a handler that refuses always has streaming requests
         made = self._made.get(key)
-        if made is None or made[0] is not handler:  # an interceptor further in may make one for every call
+        if made is None or made[0] is not handler:  # an inner interceptor may create a handler for every call
             wrapped = handler
             for part in self._parts:
                 wrapped = part.wrap_handler(method, wrapped)
@@ -79,11 +79,11 @@ class _Wrapped:
 
 
 def metadata_of(context: Any, key: str) -> str | None:
-    """Return the first value that the caller gave under a key, None if it gave none.
+    """Return the first value of the caller's metadata for a key, None if there is none.
 
     Parameters
     ----------
-    context : context of a call, or the details of one that is not admitted yet.
+    context : context of a call, or the details of a call that is not admitted yet.
     """
     given = context.invocation_metadata
     for name, value in (given() if callable(given) else given) or ():
@@ -99,14 +99,14 @@ def wrap_handler(
     stream: Wrap,
     codecs: Codecs | None = None,
 ) -> Handler:
-    """Return a handler like `handler` with something around its behaviour.
+    """Return a handler like `handler` with its behaviour wrapped.
 
     Parameters
     ----------
     handler : handler of a method.
-    unary, stream : wrap the behaviour of a method with one response, or with many; they are told whether requests come
-        as a stream.
-    codecs : read requests and write responses; None: as the handler does.
+    unary, stream : wrap the behaviour of a method with one response, or with many; the second argument is True if
+        requests are a stream.
+    codecs : deserializer of requests and serializer of responses; None for those of the handler.
     """
     streams_in = handler.request_streaming
     if codecs is None:
@@ -123,22 +123,22 @@ def wrap_handler(
 
 
 class Services:
-    """Takes the place of a server when generated code registers services; their methods are found by name.
+    """Stands in for a server when generated code registers services, so that methods are only found by name.
 
-    Generated code registers each method with ``grpc.aio`` as well. That server then waits for the next call of all
-    registered methods at once, and adds and removes a callback for each of them at every call: 46 µs with the forty
+    Generated code would also register each method with ``grpc.aio``. The server would then wait for calls of all
+    registered methods at once, and add and remove a callback for each of them at every call: 46 µs with the forty
     methods of Quercus.
 
     Attributes
     ----------
-    handlers : what servers add; each finds the methods of one service.
+    handlers : generic handlers to add to servers; each finds the methods of one service.
     """
 
     def __init__(self) -> None:
         self.handlers: list[Any] = []
 
     def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
-        """Add a service, whose methods are found by name."""
+        """Add the generic handlers of a service."""
         self.handlers += handlers
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Check of the address to listen on. It precedes gRPC, which would log its own lines about a refusal."""
+"""Check of the address to listen on, made before gRPC tries, because gRPC would log lines of its own."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _REASONS: Final = {
     errno.EACCES: "this user may not use the port; choose one from 1024 on with --{0}port",
 }
 HTTP: Final = "http-"
-"""The beginning of the flags that choose the address of HTTP."""
+"""Prefix of the flags for the address of HTTP."""
 
 
 def join_address(host: str, port: int) -> str:
-    """Return ``host:port``, an IPv6 address in brackets."""
+    """Return ``host:port``, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def check_address(host: str, port: int, flags: str = "") -> None:
-    """Bind every address of the host for a moment, as gRPC will; parameters and errors as in `hold_port`."""
+    """Check that the addresses of a host can be bound, as gRPC will; for parameters and errors see `hold_port`."""
     for each in hold_port(host, port, flags, shared=False)[0]:
         each.close()
 
@@ -32,19 +32,19 @@ def check_address(host: str, port: int, flags: str = "") -> None:
 def hold_port(
     host: str, port: int, flags: str = "", *, shared: bool = True
 ) -> tuple[list[socket.socket], int]:
-    """Bind every address of a host to a port; return what holds it, and its number.
+    """Bind every address of a host to a port; return the sockets and the port.
 
     Parameters
     ----------
-    host, port : address to listen on; port 0: any free one.
-    flags : the beginning of the flags that choose it.
-    shared : whether other processes bind it too, as the workers of a server do. If not, connections of a former server
-        that are still ending are not a hindrance.
+    host, port : address to listen on; port 0 for any free one.
+    flags : prefix of the flags that choose the address, for error messages.
+    shared : whether other processes bind the port too, as the workers of a server do. If not, it may be bound while
+        connections of an earlier server are still ending.
 
     Raises
     ------
     BadStart
-        When the host is unknown, when some address of it has the port in use, or when none can be bound.
+        If the host is unknown, the port is in use at one of its addresses, or no address can be bound.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,7 +1,8 @@
-"""Reads the messages that callers send: small ones at once, large ones in a thread and only up to a bound.
+"""Reads the messages of callers: small ones at once, large ones in a thread, and only up to a limit of objects.
 
-Two bytes of an empty row become some forty of memory, so the size of a message does not bound the cost of reading it:
-the objects in a large one are counted before protobuf creates them, by a walk over its bytes that stops at the bound.
+The two bytes of an empty row become about forty bytes in memory, so the size of a message does not limit the cost of
+reading it. The objects in a large message are therefore counted before protobuf creates them, by a walk over its bytes
+that stops at the limit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ InThread = Callable[..., Awaitable[Any]]
 
 
 def is_small(data: bytes) -> bool:
-    """Return whether a message is read at once, and not in a thread."""
+    """Return whether a message is small enough to be read at once, not in a thread."""
     return len(data) <= (INLINE_JSON_BYTES if isinstance(data, EncodedMessage) else INLINE_BYTES)
 
 
@@ -40,8 +41,8 @@ class MessageReader:
 
     Parameters
     ----------
-    deserialize : makes a message of bytes: `FromString` of its class.
-    in_thread : runs the reading of large messages in a thread.
+    deserialize : `FromString` of the message class.
+    in_thread : runs a function in a thread, for large messages.
     """
 
     def __init__(self, deserialize: Deserialize, in_thread: InThread) -> None:
@@ -56,15 +57,15 @@ class MessageReader:
         Raises
         ------
         InvalidInput
-            When the bytes are not a message of the method's type, or would make more than a message may have.
+            If the bytes are not a message of the method's type, or one with too many objects.
         """
         if is_small(data):
             return self.parse_message(data)
         return await self._in_thread(self.parse_message, data)
 
     def parse_message(self, data: bytes) -> Any:
-        """Return a message; errors as `read_message`. A large one takes long."""
-        if isinstance(data, EncodedMessage):  # which counts for itself
+        """Return a message like `read_message`, but in this thread, which takes long for a large one."""
+        if isinstance(data, EncodedMessage):  # it has its own limits
             return data.read_as(self._kind)
         if len(data) > UNCOUNTED_BYTES:
             check_parts(data, self._shape)
@@ -78,7 +79,7 @@ class MessageReader:
 
 _VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
 _CONTINUED: Final = bytes(range(128, 256))
-"""Bytes of a number that are not its last."""
+"""Bytes of a varint that are not its last."""
 
 _NUMBERS: Final = frozenset(
     {
@@ -92,15 +93,15 @@ _NUMBERS: Final = frozenset(
         FieldDescriptor.TYPE_ENUM,
     }
 )
-"""Numbers of one byte or more that take four or eight in memory; those of fixed size do not grow."""
+"""Varint types, of which one byte takes four or eight in memory; numbers of fixed size do not grow."""
 
 _CHUNK: Final = 1 << 18
-"""Bytes looked through before another thread may have the interpreter's lock."""
+"""Bytes counted before another thread may get the interpreter's lock."""
 
 
 @dataclass(frozen=True)
 class _CountedField:
-    """A field that is counted: a message, or a list of messages, texts or numbers."""
+    """A field whose objects are counted: a message, or a list of messages, strings or numbers."""
 
     name: str
     is_repeated: bool
@@ -121,7 +122,7 @@ class MessageShape:
 
     @classmethod
     def of(cls, descriptor: Descriptor, known: dict[str, MessageShape] | None = None) -> MessageShape:
-        """Return the shape of a type of message."""
+        """Return the shape of a message type."""
         known = {} if known is None else known
         if descriptor.full_name in known:
             return known[descriptor.full_name]
@@ -149,20 +150,20 @@ class MessageShape:
 
     @cached_property
     def first_bytes(self) -> bytes:
-        """The possible first bytes of every counted part and text, for all encodings of its tag."""
+        """The possible first bytes of every counted message and string, for all encodings of its tag."""
         tags = {number << 3 | _LENGTH for shape in self._reachable_shapes() for number in shape.fields}
         return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
 
 
 def check_parts(data: bytes, shape: MessageShape) -> None:
-    """Refuse a message that would make more than ``MAX_PARTS``, or a list of more than ``MAX_ENTRIES``.
+    """Refuse a message with more than ``MAX_PARTS`` objects, or a list of more than ``MAX_ENTRIES``.
 
-    Most messages pass by a quick count over their bytes; others are walked through up to the bound and no further.
+    A quick count of bytes lets most messages pass; others are walked through as far as the limit.
 
     Raises
     ------
     InvalidInput
-        Naming the field.
+        If there are too many; the message names the field.
     """
     most = 0
     for start in range(0, len(data), _CHUNK):
@@ -171,7 +172,7 @@ def check_parts(data: bytes, shape: MessageShape) -> None:
     walk = _MessageWalk(data, everything=most > MAX_PARTS)
     try:
         walk.walk_message(0, len(data), shape, "")
-    except IndexError:  # truncated: the part before was counted, and protobuf reports the error
+    except IndexError:  # a truncated message, which protobuf reports; what came before is counted
         return
 
 
@@ -181,7 +182,7 @@ class _MessageWalk:
     Parameters
     ----------
     data : the bytes.
-    everything : True: count all fields; False: only messages with lists of numbers.
+    everything : whether all fields are counted, or only messages with lists of numbers.
     """
 
     def __init__(self, data: bytes, everything: bool) -> None:
@@ -190,7 +191,7 @@ class _MessageWalk:
         self.parts = 0
 
     def walk_message(self, at: int, end: int, shape: MessageShape, path: str) -> None:
-        """Walk through one message; IndexError where its bytes are none."""
+        """Count the objects of one message; raise IndexError if its bytes are invalid."""
         data, fields, everything = self._data, shape.fields, self._everything
         entries: dict[int, int] = {}
         while at < end:
@@ -228,7 +229,7 @@ class _MessageWalk:
             at += length
 
     def _end_of_number(self, kind: int, at: int) -> int:
-        """Return where a number of a kind ends."""
+        """Return the position after a number of a wire type."""
         if kind == _VARINT:
             return self._read_varint(at)[1]
         if kind in (_GROUP, _END_GROUP):  # its content is counted as if it were not nested
@@ -238,7 +239,7 @@ class _MessageWalk:
         return at + (8 if kind == _FIXED64 else 4)
 
     def _read_varint(self, at: int) -> tuple[int, int]:
-        """Read a number of seven bits a byte; return it and where the next thing begins."""
+        """Read a varint; return it and the position after it."""
         byte: Any = self._data[at]
         if byte < 128:
             return byte, at + 1

@@ -1,4 +1,4 @@
-"""Sees every call from outside: counts it, times it, gives it an id, a line in the log, and a context of its own."""
+"""The outermost interceptor: it counts, times and logs every call, and gives it an id and a safe context."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from quercus.server.telemetry.metrics import CODES, Metrics
 _log = logging.getLogger("quercus.calls")
 REQUEST_ID: Final = "x-request-id"
 SLOW_S: Final = 1.0
-"""A call that is not a stream and takes longer is worth a line at level info."""
+"""Seconds after which a call that is not a stream gets a line at level info."""
 
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Call:
-    """Takes the place of the context of ``grpc.aio`` in all code inside the outermost interceptor.
+    """Replaces the context of ``grpc.aio`` for all code inside the outermost interceptor.
 
-    ``grpc.aio`` frees a call when its task ends, and later reads of the context (by a task that outlived the call, or
-    an asynchronous generator that is closed late) access freed memory. So the contents of the context are read when the
-    call begins, and nothing is sent once it has ended.
+    ``grpc.aio`` frees a call when its task ends. Reading the context later (in a task that outlives the call, or an
+    asynchronous generator that is closed late) would access freed memory. So the context is read when the call begins,
+    and nothing is sent after it has ended.
 
     Parameters
     ----------
     context : context of a call of ``grpc.aio`` that has just begun.
-    forwarded_from : metadata in which another worker of this server names the caller; None: the caller is the peer.
+    forwarded_from : key of the metadata in which another worker names the caller; None if the caller is the peer.
 
     Attributes
     ----------
-    began_at : of ``time.perf_counter``.
-    has_ended : whether nothing is sent any more.
+    began_at : time of ``time.perf_counter``.
+    has_ended : whether the call has ended, so that nothing can be sent any more.
     """
 
     def __init__(self, context: Any, forwarded_from: str | None = None) -> None:
@@ -55,7 +55,7 @@ class Call:
         self.has_ended = False
 
     def mark_ended(self) -> None:
-        """End the call: nothing is sent from now on."""
+        """Note that the call has ended, so that nothing is sent any more."""
         self.has_ended = True
 
     def peer(self) -> str:
@@ -76,7 +76,7 @@ class Call:
     async def requests_until_end(
         self, requests: AsyncIterator[Any], count: Callable[[], object] = lambda: None
     ) -> AsyncIterator[Any]:
-        """Yield and count requests until there are no more or the call has ended: a task that reads may outlive it."""
+        """Yield and count requests until they end, or the call ends, which a reading task may outlive."""
         if self.has_ended:
             return
         async for request in requests:
@@ -90,11 +90,11 @@ class Call:
         await self._send_unless_ended(self._context.write, response)
 
     async def abort(self, code: Any, details: str = "", trailing_metadata: tuple[Any, ...] = ()) -> None:
-        """End the call with a status; raises always."""
+        """End the call with a status, by raising."""
         await self._send_unless_ended(self._context.abort, code, details, trailing_metadata)
 
     async def _send_unless_ended(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Send; if the client has gone, cancel the call, which gRPC would do a moment later anyway."""
+        """Send; if the client has gone, cancel the call, as gRPC would do a moment later."""
         if self.has_ended:
             raise asyncio.CancelledError
         try:
@@ -106,8 +106,8 @@ class Call:
 class Observer(WrappingInterceptor):
     """The outermost interceptor.
 
-    A client may name its request in the metadata ``x-request-id``; else it gets a name. It is in every line that
-    the server logs for it, and in the trailing metadata of the answer.
+    A client may give its request an id in the metadata ``x-request-id``; otherwise the server generates one. The id is
+    in every line that the server logs for the request, and in the trailing metadata of the response.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -120,7 +120,7 @@ class Observer(WrappingInterceptor):
 
 
 class _ObservedMethod:
-    """The calls of one method, each from its start to its end."""
+    """Counts and times the calls of one method."""
 
     def __init__(self, metrics: Metrics, method: str, handler: Handler) -> None:
         _, service, name = method.split("/", 2)
@@ -135,7 +135,8 @@ class _ObservedMethod:
 
     def _begin_call(self, context: Any) -> Call:
         call = Call(context)
-        given = metadata_of(call, REQUEST_ID)  # an id is not secret, so no system call is made for one
+        given = metadata_of(call, REQUEST_ID)
+        # an id need not be unpredictable, so `random` saves a system call
         request_id = given if given and _SOUND.fullmatch(given) else f"{random.getrandbits(64):016x}"
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
@@ -172,7 +173,7 @@ class _ObservedMethod:
         return observed
 
     def observe_stream(self, behaviour: Any, streams_in: bool) -> Any:
-        """Wrap a handler with many responses, which is always closed before the call ends."""
+        """Wrap a handler with many responses; its generator is always closed before the call ends."""
 
         async def observed(request: Any, context: Any) -> None:
             call, error = self._begin_call(context), None
@@ -196,7 +197,7 @@ class _ObservedMethod:
 
 
 def _type_of(handler: Handler) -> str:
-    """Return the kind of a method, in the words of Go's middleware."""
+    """Return the kind of a method, named as by Go's gRPC middleware."""
     if handler.request_streaming:
         return "bidi_stream" if handler.response_streaming else "client_stream"
     return "server_stream" if handler.response_streaming else "unary"

@@ -1,4 +1,4 @@
-"""The RPCs as the ``.proto`` files describe them: who may call each, what it costs, how it may end."""
+"""The RPCs as the ``.proto`` files describe them: permitted roles, properties, and possible statuses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LIBRARY: Final[Causes] = {
     StatusCode.DEADLINE_EXCEEDED: "The deadline of the client passed.",
     StatusCode.UNIMPLEMENTED: "The server does not know the call: it is of another version.",
 }
-"""Status codes that gRPC gives itself, before or after any code of Quercus runs."""
+"""Status codes that gRPC itself returns, before or after any code of Quercus runs."""
 
 ANY_WRITE: Final[Causes] = {
     StatusCode.FAILED_PRECONDITION: "The store can only be read.",
@@ -60,13 +60,13 @@ class Rpc:
     ----------
     name : ``Service/Method``.
     roles : the roles that may call it.
-    reads : whether it changes nothing.
-    audited : whether the audit log keeps it.
-    whole_server : whether it concerns the whole server and no model.
-    unrestricted : whether a token for some models may not make it even if it reads.
-    light : whether it is let in however short memory is.
-    waits : whether it takes long when it is asked to wait.
-    causes : status codes beyond those of any call, or with another cause.
+    reads : whether it only reads.
+    audited : whether it is recorded in the audit log.
+    whole_server : whether it concerns the whole server and not a model.
+    unrestricted : whether tokens for some models may not call it, even if it only reads.
+    light : whether it is admitted even if memory is short.
+    waits : whether a request can make it wait.
+    causes : status codes that not every call has, or with a different cause.
     """
 
     name: str
@@ -81,13 +81,13 @@ class Rpc:
 
     @property
     def statuses(self) -> dict[StatusCode, str]:
-        """All status codes with their causes, in the order of their numbers."""
+        """All status codes with their causes, by number."""
         found = {**ANY_CALL, **self.causes}
         return dict(sorted(found.items(), key=lambda each: int(each[0].value[0])))
 
     @property
     def is_unrestricted(self) -> bool:
-        """True if a token that is restricted to some models may not make it."""
+        """True if tokens for some models may not call it."""
         return self.unrestricted or (self.whole_server and not self.reads)
 
 

@@ -1,4 +1,4 @@
-"""Bounds on the calls of one caller and of strangers, and refusal of calls when the server is overloaded."""
+"""Limits on the calls of each caller and of strangers, and refusal of calls when the server is overloaded."""
 
 from __future__ import annotations
 
@@ -19,30 +19,28 @@ from quercus.server.workers.board import Board, Tally
 
 _log = logging.getLogger(__name__)
 BURST_S: Final = 2.0
-"""A caller that has been quiet may make the calls of this many seconds at once."""
+"""A caller that was quiet may make the calls of this many seconds at once."""
 
 MAX_CALLERS: Final = 10_000
-"""Callers whose rate is remembered. The one quiet longest is forgotten first, and then has a full bucket."""
+"""Most callers whose rate is remembered. The one that was quiet longest is forgotten first, and gets a full bucket."""
 
 ROUNDING: Final = 0.001
-"""Part of a call that rounding may take from a bucket, whose time is a float of a clock that may have run for years."""
+"""Tolerance in calls for rounding errors, because a bucket's time is a float of a clock that may run for years."""
 
 MEMORY_POLL_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
 SAFE_SHARE: Final = 0.9
-"""Shedding ends when memory is below this share of the bound."""
+"""Calls are accepted again once memory is below this share of the limit."""
 
 
 class CallRates:
-    """A bucket of tokens for each caller: each call takes one, and time refills the bucket.
-
-    A bucket is kept as the moment when it will be full again.
+    """A token bucket for each caller. A bucket is stored as the time when it will be full again.
 
     Parameters
     ----------
-    calls_per_s : calls per second of one caller; 0: no bound.
-    clock : monotonic seconds, the same in all workers.
-    board : where the workers of a server keep the buckets together; None: this process is alone.
+    calls_per_s : calls per second of one caller; 0 for no limit.
+    clock : returns monotonic seconds, the same in all workers.
+    board : where the workers of a server share the buckets; None if this is the only process.
     """
 
     def __init__(
@@ -59,7 +57,7 @@ class CallRates:
 
     @property
     def are_bounded(self) -> bool:
-        """True if there is a bound."""
+        """True if there is a limit."""
         return self._rate > 0
 
     def admit_call(self, caller: str) -> None:
@@ -68,7 +66,7 @@ class CallRates:
         Raises
         ------
         ResourceExhausted
-            When the caller calls faster than it may; it says when to try again.
+            If the caller calls faster than it may; the error says when to try again.
         """
         if not self._rate:
             return
@@ -99,13 +97,13 @@ class CallRates:
 
 
 class CallsAtOnce:
-    """The number of calls under way. Used in one event loop, by the tasks of the calls.
+    """Limits the number of calls under way. Used in one event loop, by the tasks of the calls.
 
     Parameters
     ----------
     most : most calls at a time.
-    whose : whose calls they are, for errors.
-    count : their number, in all workers together; None: this process is alone.
+    whose : whose calls they are, for error messages.
+    count : their number in all workers together; None if this is the only process.
     """
 
     def __init__(self, most: int, whose: str = "", count: Tally | None = None) -> None:
@@ -119,7 +117,7 @@ class CallsAtOnce:
         Raises
         ------
         ResourceExhausted
-            When there are as many as there may be; it says when to try again.
+            If the limit is reached; the error says when to try again.
         """
         if self._count.total >= self._most:
             raise ResourceExhausted(
@@ -132,12 +130,12 @@ class CallsAtOnce:
 
 
 class OpenStreams:
-    """The number of open streams of each caller.
+    """Limits the number of open streams of each caller.
 
     Parameters
     ----------
     most : most open streams of one caller.
-    board : where the workers of a server count together; None: this process is alone.
+    board : where the workers of a server share the counts; None if this is the only process.
     """
 
     def __init__(self, most: int, board: Board | None = None) -> None:
@@ -152,7 +150,7 @@ class OpenStreams:
         Raises
         ------
         ResourceExhausted
-            When the caller has as many open as it may.
+            If the caller has as many streams open as it may.
         """
         count = self._open.get(caller, 0)
         if self._board is not None:
@@ -179,13 +177,13 @@ class OpenStreams:
 
 
 class MemoryWatch:
-    """Watches the memory of the server; above a bound new work is refused until there is room again.
+    """Watches the memory of the server; above a limit, new work is refused until enough is free again.
 
     Parameters
     ----------
-    most_bytes : the bound; 0: none.
-    read : resident memory of the process, in bytes.
-    used : memory of all workers together, of which this process tells its own; None: this process is alone.
+    most_bytes : the limit; 0 for none.
+    read : returns the resident memory of this process, in bytes.
+    used : memory of all workers together, where this process publishes its own; None if this is the only process.
     """
 
     def __init__(
@@ -211,7 +209,7 @@ class MemoryWatch:
             self._thread.join()
 
     def compare_memory(self) -> None:
-        """Compare the used memory with the bound."""
+        """Measure the memory, and compare it with the limit."""
         self._used.set(self._read())
         used = self._used.total
         full = used > self._most * (SAFE_SHARE if self.is_full else 1.0)
@@ -221,12 +219,12 @@ class MemoryWatch:
         self.is_full = full
 
     def check_memory(self) -> None:
-        """Admit work.
+        """Admit new work.
 
         Raises
         ------
         ResourceExhausted
-            While memory is short; it says when to try again.
+            If memory is short; the error says when to try again.
         """
         if self.is_full:
             raise ResourceExhausted(
@@ -240,22 +238,22 @@ class MemoryWatch:
 
 
 MAX_READINGS: Final = 8
-"""Requests of strangers that are read at a time; each may have `max_message_bytes` before its length is known."""
+"""Most requests of strangers that are read at a time; each may take `max_message_bytes` before its length is known."""
 
 READING_S: Final = 5.0
-"""Longest time that a request of a stranger takes to arrive."""
+"""Longest time, in seconds, for a request of a stranger to arrive."""
 
 MAX_PROBE_BYTES: Final = 4 * 1024
-"""Longest request of a stranger: it names a service."""
+"""Most bytes of a request of a stranger, which only names a service."""
 
 PROBE_RETRY_S: Final = 0.2
 
 
 class ProbeReadings:
-    """The requests of strangers that are being read.
+    """Reads the requests of strangers, only a few at a time.
 
-    Only a few are read at a time, and the oldest gives way to the next: a probe sends its request with the call, so a
-    request that is still missing will probably never arrive.
+    If there are too many, the oldest is given up for the next: a probe sends its request with the call, so a request
+    that is still missing will probably never arrive.
     """
 
     def __init__(self) -> None:
@@ -267,9 +265,9 @@ class ProbeReadings:
         Raises
         ------
         ResourceExhausted
-            When it has not arrived in time, or gave way.
+            If it did not arrive in time, or was given up for another.
         InvalidInput
-            When it is too long for a probe.
+            If it is too long for a probe.
         """
 
         async def first_of(requests: AsyncIterator[bytes]) -> bytes:
@@ -279,9 +277,10 @@ class ProbeReadings:
             self._under_way.popleft().set_result(None)
         giving_way: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._under_way.append(giving_way)
-        # What gives way is ended by the end of its call: gRPC would leak a message that arrives as it is cancelled.
+        # A read that is given up is not cancelled, but ends with its call: gRPC would leak a message that arrives at
+        # that moment.
         reading = asyncio.ensure_future(first_of(requests))
-        # the error of a request that no one waits for is taken: its call has ended
+        # retrieve the error of a read that nobody awaits any more
         reading.add_done_callback(lambda each: each.cancelled() or each.exception())
         try:
             await asyncio.wait((reading, giving_way), timeout=READING_S, return_when=asyncio.FIRST_COMPLETED)

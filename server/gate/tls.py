@@ -1,4 +1,4 @@
-"""Certificates of the server."""
+"""The certificate of the server."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _log = logging.getLogger(__name__)
 
 
 class Certificates:
-    """The certificate of the server and its key, which may be renewed while it runs.
+    """The certificate and private key of the server, which may be renewed while it runs.
 
     Parameters
     ----------
-    cert : PEM file with the certificate, and those between it and its authority.
-    key : PEM file with its private key.
-    client_ca : PEM file with the authorities of clients, which then must show a certificate; empty: they need none.
+    cert : PEM file with the certificate and the intermediate certificates.
+    key : PEM file with the private key.
+    client_ca : PEM file with the authorities whose certificates clients must have; empty if clients need none.
 
     Attributes
     ----------
-    credentials : credentials of connections: each new one uses the files read last.
+    credentials : credentials of gRPC; each new connection uses the files that were read last.
     context : the same for HTTP.
-    end : expiry of the certificate read last, in seconds since 1970; 0: it has expired, or the date is unknown.
+    end : expiry of the newest certificate, in seconds since 1970; 0 if it has expired, or the date is unknown.
 
     Raises
     ------
     BadStart
-        When a file cannot be read, is not PEM, or key and certificate do not fit.
+        If a file cannot be read or is not PEM, or key and certificate do not belong together.
     """
 
     def __init__(self, cert: str, key: str, client_ca: str) -> None:
@@ -53,7 +53,7 @@ class Certificates:
         Raises
         ------
         BadStart
-            If a file is invalid, as above; the earlier certificate stays in use.
+            If a file is invalid; the earlier certificate stays in use.
         """
         self._renewed, self._newest = _read_files(*self._files)
         self.end = _end_of(*self._files[:2])
@@ -64,7 +64,7 @@ class Certificates:
         return renewed
 
     def _show_newest(self, handshake: ssl.SSLObject, *_: object) -> None:
-        """Use the files read last; OpenSSL calls this in every handshake, also where the client names no server."""
+        """Use the files read last; OpenSSL calls this in every handshake, even if the client names no server."""
         handshake.context = self._newest
 
 
@@ -94,7 +94,7 @@ def _read_files(cert: str, key: str, client_ca: str) -> tuple[Any, ssl.SSLContex
 def _end_of(cert: str, key: str) -> float:
     try:
         end = certificate_end(cert, key)
-    except (OSError, ValueError):  # an extension that only a handshake refuses; only the metric is affected
+    except (OSError, ValueError):  # the handshake refuses an extension; only the metric is affected
         return 0.0
     if text := expiry_warning(cert, end):
         _log.warning("%s: renew the file, then send the server SIGHUP", text)

@@ -1,1 +1,1 @@
-"""The grower and its learners: processes that fold the log of every model into trees and queries."""
+"""The grower and its learners: processes that turn the log of every model into trees and queries."""

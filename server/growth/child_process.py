@@ -1,4 +1,4 @@
-"""The processes of growth: they end with the one that started them, and return freed memory."""
+"""Child processes for growth: they end with their parent, and return freed memory to the system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
 
 LOOK: Final = "look"
-"""The line that tells a grower to look at the store now."""
+"""The line that makes a grower poll the store at once."""
 
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 END_S: Final = 5.0
@@ -27,14 +27,14 @@ END_S: Final = 5.0
 
 
 def private_output() -> BinaryIO:
-    """Take standard output for the parent alone; what anybody prints goes to standard error from now on."""
+    """Reserve standard output for answers to the parent; from now on, prints go to standard error."""
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return output
 
 
 def end_with_parent(hear: Callable[[str], None]) -> None:
-    """End this process when its standard input ends; on Linux the kernel ends it too, even when it is stopped.
+    """End this process when its standard input ends; on Linux, the kernel also ends it, even if it is suspended.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def end_with_parent(hear: Callable[[str], None]) -> None:
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel knew
+        if os.getppid() != parent:  # the parent ended before the request took effect
             os._exit(0)
 
     def watch_parent() -> None:
@@ -55,11 +55,11 @@ def end_with_parent(hear: Callable[[str], None]) -> None:
 
 
 def begin_child(program: str, niceness: int, hear: Callable[[str], None]) -> tuple[str, BinaryIO]:
-    """Begin a process that reads a store for the server, see `end_with_parent` for `hear`.
+    """Set up a child process that reads a store for the server; for `hear` see `end_with_parent`.
 
     Returns
     -------
-    str, BinaryIO : the URL of the store, of its command line, and its output, which the server reads.
+    str, BinaryIO : the URL of the store, from the command line, and the stream for answers to the parent.
     """
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("url")
@@ -76,22 +76,22 @@ def begin_child(program: str, niceness: int, hear: Callable[[str], None]) -> tup
 
 
 def write_answer(output: BinaryIO, said: Mapping[str, Any], data: bytes) -> None:
-    """Write an answer: a line of JSON, with the number of bytes that follow it, and these."""
+    """Write an answer: a line of JSON with the number of bytes that follow, and these bytes."""
     output.write(json.dumps({**said, "bytes": len(data)}).encode() + b"\n" + data)
     output.flush()
 
 
 class ChildProcess(ABC):
-    """A process of the grower, whose output a thread reads: one that stops in the middle of it stops nobody else.
+    """A child process of the grower. A thread reads its output, so that one that hangs delays nobody.
 
     Parameters
     ----------
-    command : command that starts it.
-    news : set when it has something to tell, such as its end.
+    command : command that starts the process.
+    news : set when there is news of the process, such as its end.
 
     Attributes
     ----------
-    has_ended : whether it has ended, or is of no use any more.
+    has_ended : whether it has ended, or is no longer usable.
     """
 
     def __init__(self, command: Sequence[str], news: threading.Event) -> None:
@@ -106,13 +106,13 @@ class ChildProcess(ABC):
         """Read its output until it ends."""
 
     def send_line(self, line: str) -> None:
-        """Write a line to its standard input; one that has just ended hears nothing."""
+        """Write a line to the process's standard input; do nothing if it has ended."""
         with suppress(BrokenPipeError, ValueError):
             if self.process.stdin is not None:
                 os.write(self.process.stdin.fileno(), f"{line}\n".encode())
 
     def join(self) -> None:
-        """Wait until it is gone."""
+        """Wait until the process has ended."""
         self._reader.join(END_S)
 
 
@@ -125,17 +125,17 @@ TRIM_BYTES: Final = 1024 * 1024
 def keep_small() -> bool:
     """Make the C library map each array of 256 KiB or more separately, so that freeing it returns its memory.
 
-    By itself glibc raises that size to what was freed last, up to 32 MiB. Arrays of a level of the tree, which live
-    for milliseconds, then leave holes in a heap that cannot shrink: 54 MB of 117 after a million rows. What a freed
-    array costs again is the clearing of its pages, some hundredths of the time of growth.
+    By default, glibc raises that threshold to the size of freed arrays, up to 32 MiB. Arrays for one level of a tree,
+    which live for milliseconds, then leave holes in a heap that cannot shrink: 54 MB of 117 after a million rows. The
+    cost of mapping is the clearing of pages, a few per cent of the time of growth.
 
     Returns
     -------
     bool
-        Whether the C library took both settings; others than glibc do without.
+        Whether the C library accepted both settings; only glibc does.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):  # musl has no mallopt, Windows no such library
+    except (OSError, AttributeError, TypeError):  # musl has no mallopt, and Windows has no such library
         return False
     return bool(mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)) and bool(mallopt(M_TRIM_THRESHOLD, TRIM_BYTES))

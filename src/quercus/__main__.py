@@ -1,10 +1,7 @@
 """The program ``quercus``, also as ``python -m quercus``.
 
-Loading the command line takes 0.15 s. Ctrl-C ends it then as quietly as it ends a command.
+Loading the command line takes 0.15 s. Ctrl-C ends it then as it ends a command.
 """
-
-import sys
-
 
 def main() -> None:
     """Load the command line, and run it."""
@@ -13,7 +10,9 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:  # before, between or after what `run` handles
-        sys.exit(130)
+        from quercus.cli.failures import end_interrupted  # noqa: PLC0415
+
+        end_interrupted()
 
 
 if __name__ == "__main__":

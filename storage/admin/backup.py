@@ -1,7 +1,7 @@
-"""Copies of a store: made while it is in use, checked, and put back.
+"""Backups of a store: made while it is in use, checked, and restored.
 
-A backup is a store like any other, of one moment: it can be opened, checked and served as it stands. SQLite only:
-PostgreSQL has tools of its own.
+A backup is itself a store, as it was at one moment: it can be opened, checked and served. SQLite only: PostgreSQL has
+its own tools.
 """
 
 import os
@@ -22,8 +22,8 @@ from quercus.storage.sqlite.objects import TRIGGERS
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
 from quercus.storage.sqlite.store_file import file_url
 
-PAGES = 2_000  # copied between two looks at the progress: 8 MB
-LOGS = ("-wal", "-shm", "-journal")  # of SQLite, beside the file that they belong to
+PAGES = 2_000  # copied between two reports of progress: 8 MB
+LOGS = ("-wal", "-shm", "-journal")  # SQLite keeps these files beside the database
 COMPANIONS = (*LOGS, SUFFIX, RESERVE)
 
 DUMPS = "copy it with pg_dump --format=custom, and put it back with pg_restore; see docs/postgresql.md"
@@ -32,30 +32,30 @@ Progress = Callable[[int, int], None]  # pages done, pages in all
 
 
 def back_up(url: str, target: Path, *, force: bool = False, progress: Progress | None = None) -> int:
-    """Copy a store as it is at this moment, while servers use it.
+    """Copy a store as it is at this moment; servers may use it meanwhile.
 
-    The copy appears under its name only when it is whole and on the disk.
+    The copy gets its name only when it is complete and on the disk.
 
     Parameters
     ----------
-    url : address of the store.
+    url : URL of the store.
     target : file to write; its folder must exist.
     force : replace an existing file.
-    progress : told how far it is.
+    progress : called with the pages done and the pages in all.
 
     Returns
     -------
-    int : bytes of the copy.
+    int : size of the copy in bytes.
 
     Raises
     ------
     InvalidInput
-        The target exists, or the log of a store that was there; it is the store itself, or lies where a store keeps
-        what belongs to it.
+        If the target exists, or is the store itself or a file that belongs to a store; or if the log of an earlier
+        store is left beside it.
     StoreBusy
-        The target is a store that is in use.
+        If the target is a store in use.
     StoreError
-        The store is not there or cannot be read, or the copy cannot be written.
+        If the store does not exist or cannot be read, or the copy cannot be written.
     """
     dialect = existing_database(url)
     _check_target(dialect.path, target, force)
@@ -72,7 +72,7 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
-            # Else SQLite begins anew whenever somebody commits between two steps, and may never end.
+            # Without a transaction, SQLite restarts whenever somebody commits between two steps, and may never end.
             begin_reading(source)
             for rule in source.execute(TRIGGERS):
                 raise CorruptStore(f"{dialect.path} {said_of_rule(*rule)}: remove it before a backup is made")
@@ -98,34 +98,35 @@ def restore_backup(
     contents: ContentReader | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Replace a store that nobody uses by a backup.
+    """Replace a store that nobody uses with a backup.
 
-    The backup is checked first, and brought to the schema of this version when it is opened next. One that is damaged
-    is never put back.
+    The backup is checked first; a damaged one is never restored. Its schema is upgraded to this version when the store
+    is next opened.
 
     Parameters
     ----------
     backup : file that `back_up` wrote.
-    url : address of the store.
-    force : replace a store that is there.
-    despite_remarks : also when `verify_store` has remarks that are not damage.
+    url : URL of the store.
+    force : replace an existing store.
+    despite_remarks : restore even if `verify_store` has remarks that are not damage.
     contents : see `verify_store`.
-    progress : told how far it is.
+    progress : called with the pages done and the pages in all.
 
     Returns
     -------
-    int : bytes of the store.
+    int : size of the store in bytes.
 
     Raises
     ------
     InvalidInput
-        A store is there, or the log of one that was; or the store is what belongs to another, or to the backup.
+        If the store exists, or the log of an earlier one is left; or if its file belongs to another store or to the
+        backup.
     CorruptStore
-        The backup is damaged or no store, or has triggers of others.
+        If the backup is damaged or not a store, or has triggers that are not part of Quercus.
     InconsistentHistory
-        There are remarks on the backup's history.
+        If there are remarks on the backup's history.
     StoreBusy
-        A server uses the store.
+        If a server uses the store.
     """
     source, asked = existing_database(file_url(backup)), _sqlite_path(url).path
     store = asked.resolve()  # a link stays a link
@@ -136,12 +137,12 @@ def restore_backup(
         raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
     _check_logs("store", store, force)
     _settle_log(store)
-    store.touch(mode=0o600)  # what is not there cannot be locked
+    store.touch(mode=0o600)  # only an existing file can be locked
     with closing(ServerLock(store, "quercus restore")):
         try:
             return _copy_store(source, store, progress)
         except BaseException:
-            if new and store.stat().st_size == 0:  # nothing took its place
+            if new and store.stat().st_size == 0:  # still the empty file from above
                 store.unlink()
             raise
 
@@ -185,7 +186,7 @@ def _check_target(source: Path, target: Path, force: bool) -> None:
 
 
 def _check_logs(field: str, place: Path, force: bool) -> None:
-    """Raise if there is the log of a store that is not there any more: SQLite would write it into the next file."""
+    """Raise if the log of a store that no longer exists is left: SQLite would apply it to the next file."""
     left = next((log for log in _logs_of(place) if log.exists()), None)
     if left is not None and not place.exists() and not force:
         raise InvalidInput(
@@ -194,12 +195,12 @@ def _check_logs(field: str, place: Path, force: bool) -> None:
 
 
 def _logs_of(place: Path) -> list[Path]:
-    """Return where the logs of a store are, by its own name and by that of the file that a link leads to."""
+    """Return the paths of a store's logs, beside the path itself and beside the file that a link leads to."""
     return [each.with_name(each.name + suffix) for each in {place, place.resolve()} for suffix in LOGS]
 
 
 def _check_place(source: Path, target: Path) -> None:
-    """Raise when `target`, or the file that is written on the way, is a database or belongs to one."""
+    """Raise if `target`, or the temporary file beside it, is a store or belongs to one."""
     for place in (target, _part_path(target)):
         if _is_same(place, source):
             raise InvalidInput("target", f"{place} is the store itself")
@@ -219,7 +220,7 @@ def _is_same(one: Path, other: Path) -> bool:
     """Return whether two paths lead to the same file, through any links; the files need not exist."""
     try:
         return one.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return one.resolve() == other.resolve()
 
 
@@ -228,10 +229,10 @@ def _part_path(target: Path) -> Path:
 
 
 def _settle_log(path: Path) -> None:
-    """Check that nobody has a store open, move its write-ahead log into its file, and remove what is left of its logs.
+    """Check that nobody has a store open, checkpoint its write-ahead log, and remove its log files.
 
-    If a log were left beside it, SQLite would write its pages into the next file of this name. So a killed restore
-    leaves the old store, whole, or the new one.
+    SQLite would apply a log that is left to the next file of this name. Without any log, a restore that is killed
+    leaves either the old store or the new one, complete.
     """
     if path.exists():
         _empty_log(path)
@@ -242,7 +243,7 @@ def _settle_log(path: Path) -> None:
 
 def _empty_log(path: Path) -> None:
     try:
-        # A connection that wants the file for itself gets it only when no other process has it open.
+        # Exclusive locking succeeds only if no other process has the file open.
         with closing(sqlite3.connect(path, timeout=0.2)) as alone:
             alone.execute("PRAGMA locking_mode = EXCLUSIVE")
             alone.execute("BEGIN EXCLUSIVE")
@@ -250,7 +251,7 @@ def _empty_log(path: Path) -> None:
             alone.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError as error:
         raise StoreBusy(f"{path} is in use: stop the server first ({error})") from error
-    except sqlite3.DatabaseError:  # damaged: a reason to restore it, and its log is worth nothing
+    except sqlite3.DatabaseError:  # a damaged store: restoring a backup over it is the purpose
         pass
 
 

@@ -1,4 +1,4 @@
-"""Files that are complete and on the disk, or not there at all."""
+"""Files that appear only when they are complete and on the disk."""
 
 import os
 import stat
@@ -16,17 +16,17 @@ PART = ".part"  # ends the name of a file while it is written
 def new_file(target: Path) -> Iterator[BufferedRandom]:
     """Open a file for writing that replaces `target` when the block ends without an error.
 
-    Only its owner may read it. It has its name only after its content is on the disk.
+    The file is readable only by its owner, and gets its name only once its content is on the disk.
 
     Raises
     ------
     StoreError
-        The file cannot be written. `target` is as it was before.
+        If the file cannot be written; `target` is then unchanged.
     """
     part = target.with_name(target.name + PART)
     try:
         part.unlink(missing_ok=True)
-        # O_EXCL and O_NOFOLLOW: never through a link that somebody else put there
+        # O_EXCL and O_NOFOLLOW: never write through a link that somebody else created
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w+b") as stream:
             yield stream
@@ -41,12 +41,12 @@ def new_file(target: Path) -> Iterator[BufferedRandom]:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """Open a file for reading; links, pipes and devices are errors.
+    """Open a regular file for reading.
 
     Raises
     ------
     StoreError
-        Naming the file, and why it cannot be read.
+        If it is missing or cannot be read, or is a link, a pipe or a device.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -61,7 +61,7 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Flush a file, or the names in a folder, so that they survive a power cut."""
+    """Flush a file, or the entries of a folder, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

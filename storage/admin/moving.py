@@ -1,8 +1,8 @@
-"""Moving a store to another database, SQLite or PostgreSQL, either way: every row as it is, numbers and keys included.
+"""Moving a store between SQLite and PostgreSQL, every row unchanged, with its numbers and keys.
 
-A model is moved in one transaction, which is committed only when all of its rows were read back and have the digest
-that they had. So an interrupted move begins again, and finds the models that are there already. Growers and their
-epochs are not moved: the new store has other growers.
+Each model is moved in one transaction, which is committed only if its rows, read back, have the same digest as in the
+source. An interrupted move can be started again: it skips the models that were moved. Growers and their epochs are not
+moved, because the new store has other growers.
 """
 
 import hashlib
@@ -37,19 +37,19 @@ from quercus.storage.schema import (
 from quercus.storage.store import Store
 
 ROWS: Final = 1000
-"""Written by one statement."""
+"""Rows that one statement writes."""
 
-# What refers to a table comes after it.
+# A table comes after those that it refers to.
 OF_MODELS: Final = (model, model_change, policy, vocabulary, log, display, snapshot, query, query_history)
 OF_ALL: Final = {token: "access tokens", audit: "entries in the audit log"}
-"""Tables whose rows belong to no model, in words."""
+"""Tables whose rows belong to no model, and their names in messages."""
 NUMBERED: Final = (model, query_history, audit)
-"""Tables whose keys the database chooses."""
+"""Tables whose keys the database assigns."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovedModel:
-    """A model in its new store: how many rows of all tables it has, and whether it was there before."""
+    """A model in its new store: its rows in all tables, and whether an earlier move had written it."""
 
     name: str
     rows: int
@@ -69,19 +69,20 @@ def move_store(
 
     Parameters
     ----------
-    source_url : address of a store. Its schema is upgraded to this version first; nothing else in it changes.
-    target_url : address of a new store, or of one that has a part of the source already.
-    notify : called with each model when it has been moved.
+    source_url : URL of a store. Its schema is upgraded to this version first; nothing else in it changes.
+    target_url : URL of a new store, or of one that an interrupted move of the same source began.
+    notify : called with each model after it was moved.
     contents : see `verify_store`.
 
     Raises
     ------
     StoreBusy
-        A server uses the source, or it was written meanwhile.
+        If a server uses the source, or wrote to it meanwhile.
     FailedPrecondition
-        The target has a model, an access token or an entry in the audit log that the source does not have.
+        If the target has a model, an access token or an entry in the audit log that the source does not have.
     CorruptStore
-        If the rows read back differ from those written, the target is inconsistent, or either has triggers of others.
+        If the rows read back differ from those written, the target is inconsistent, or either store has triggers that
+        are not part of Quercus.
     """
     with Store.open(source_url) as source, Store.open(target_url) as target:
         if source.url == target.url:
@@ -135,11 +136,11 @@ def _has_more(what: str) -> FailedPrecondition:
 
 
 def _has_all(reading: Connection, target: Connection, table: Table) -> bool:
-    """Return whether the source has each row of a table that the target has; both are read in order of their key."""
+    """Return whether the source has every row of a table that the target has; both are read in order of the key."""
     wanted = _in_order(table).execution_options(yield_per=ROWS)
     with reading.execute(wanted) as of_source, target.execute(wanted) as of_target:
         known = map(_canonical_bytes, of_source)
-        # `in` goes on after the row that it found last
+        # `in` on an iterator continues after the row that it found last
         return all(row in known for row in map(_canonical_bytes, of_target))
 
 
@@ -164,10 +165,10 @@ def _move_model(source: Store, target: Store, key: int) -> MovedModel:
 
 
 def _move_rest(source: Store, target: Store) -> None:
-    """Move the rows that belong to no model, and continue the numbers and the clock of the source."""
+    """Move the rows that belong to no model, the counters and the lease clock."""
     with source._database.read() as reading, target._database.write(unhurried=True) as writing:
         for table in OF_ALL:
-            writing.execute(delete(table))  # of an earlier move of this source: `_check_target`
+            writing.execute(delete(table))  # rows of an earlier move of this source, by `_check_target`
             _copy_rows(reading, writing, table, _in_order(table))
         number = reading.execute(select(change_counter.c.number)).scalar_one()
         writing.execute(update(change_counter).values(number=number))
@@ -189,7 +190,7 @@ def _in_order(table: Table) -> Select[Any]:
 def _copy_rows(
     reading: Connection, writing: Connection, table: Table, wanted: Select[Any]
 ) -> tuple[int, str]:
-    """Copy rows; how many, and their digest."""
+    """Copy rows; return their number and digest."""
     digest, count = hashlib.sha256(), 0
     for rows in reading.execute(wanted.execution_options(yield_per=ROWS)).partitions(ROWS):
         for row in rows:
@@ -200,7 +201,7 @@ def _copy_rows(
 
 
 def _table_digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
-    """Return, for each table, the number of a model's rows and their digest."""
+    """Return the number and digest of a model's rows, by table."""
     found = {}
     for table in OF_MODELS:
         digest, count = hashlib.sha256(), 0
@@ -212,12 +213,12 @@ def _table_digests(connection: Connection, key: int) -> dict[str, tuple[int, str
 
 
 def _canonical_bytes(row: AnyRow) -> bytes:
-    """Return a row as bytes: the same for the same values, whatever the database."""
+    """Return a row as bytes that depend only on its values, not on the database."""
     return repr([bytes(value) if isinstance(value, memoryview) else value for value in row]).encode()
 
 
 def _largest_key(connection: Connection, table: Table) -> int:
-    """The largest key that was given, as far as it is known; of a model that is gone its last change tells."""
+    """Return the largest key that was assigned, as far as known; changes also tell of deleted models."""
     keys = [table.c.id] + ([model_change.c.model_id] if table is model else [])
     return max(int(connection.execute(select(func.coalesce(func.max(key), 0))).scalar_one()) for key in keys)
 
@@ -225,7 +226,9 @@ def _largest_key(connection: Connection, table: Table) -> int:
 def _set_clock(reading: Connection, writing: Connection, source: Store, target: Store) -> None:
     """Set the lease clock of the target to that of the source."""
     clock, there = source._clocks.now(reading).clock, target._clocks.now(writing)
-    is_database = lease_clock.c.boot == DATABASE  # whose clock is its wall's and the offset, never back
+    is_database = (
+        lease_clock.c.boot == DATABASE
+    )  # then the clock is the database's wall clock plus the offset
     writing.execute(update(lease_clock).where(is_database).values(offset=clock - there.wall))
     more = lease_clock.c.offset + (clock - there.clock)
     writing.execute(update(lease_clock).where(~is_database).values(offset=more))

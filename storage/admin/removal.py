@@ -1,8 +1,8 @@
-"""Deleting a model: a mark, which is a small transaction, and then its rows, some at a time.
+"""Deleting a model: it is marked as deleted in a small transaction, then its rows are removed, some at a time.
 
-SQLite writes every page that it changes into the write-ahead log first. To delete all rows of a model at once would so
-take as much room as the model, and time in which nothing else is written. A marked model is invisible, and
-its name is free; a process that ends before all rows are removed leaves the rest to the next one.
+SQLite first writes every page that it changes into the write-ahead log. Deleting all rows of a model at once would
+therefore need as much disk space as the model, and block all other writes meanwhile. A marked model is invisible, and
+its name is free; if a process ends before all rows are removed, the next one continues.
 """
 
 from typing import Any, Final
@@ -14,13 +14,13 @@ from quercus.storage.rows import lock_model
 from quercus.storage.schema import display, log, model, query, query_history, snapshot, vocabulary
 
 ROWS: Final = 1024
-"""Removed at a time: some hundredths of a second."""
+"""Rows removed by one transaction, which takes some hundredths of a second."""
 
 FEW_ROWS: Final = (256, 32, 4)
-"""The same on a full disk, the next where there is no room for one. A row changes a page of its table and of each index
-at most: some MiB together, a tenth of one, and next to nothing."""
+"""The same on a full disk, each tried if there was no space for the one before. A row changes at most one page of its
+table and of each index, so the log grows by some MiB, a tenth of a MiB, or next to nothing."""
 
-# What refers to a table comes before it. The last transaction takes the policy along with the model.
+# A table comes before those that it refers to. The last transaction removes the policy along with the model.
 _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (
     (query_history, (query_history.c.id,)),
     (query, (query.c.number,)),
@@ -32,18 +32,20 @@ _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (
 
 
 def mark_deleted(connection: Connection, name: str) -> bool:
-    """Mark a model as deleted, and return True: there is something to be removed. Others learn of it as of changes."""
+    """Mark a model as deleted; return True, because there are rows to remove. Other processes see it as a change."""
     key = lock_model(connection, name).id
-    # No model is looked up by such a name, and no other can have it.
+    # No valid model name has a slash.
     gone = {"name": f"deleted/{key}", "deleted": True}
     connection.execute(update(model).where(model.c.id == key).values(gone))
     return True
 
 
 def remove_some(connection: Connection, rows: int) -> bool:
-    """Remove up to `rows` rows of a deleted model; return whether rows of any are left."""
+    """Remove up to `rows` rows of a deleted model; return whether rows of deleted models are left."""
     some_model = select(model.c.id).where(model.c.deleted).limit(1)
-    key = connection.execute(some_model.with_for_update(skip_locked=True)).scalar()  # another may be at it
+    key = connection.execute(
+        some_model.with_for_update(skip_locked=True)
+    ).scalar()  # another process may remove one
     if key is None:
         return False
     for table, columns in _PARTS:

@@ -1,8 +1,8 @@
-"""A model's log as lines of JSON, and back: everything that was ever said, nothing that follows from it.
+"""Export of a model's log as lines of JSON, and import.
 
-The first line says what model it is, each further line is an event of the log as it is stored, with bytes in base64;
-that of a row has what people see beside it, too. The tree is a function of the log, so a model that is read back grows
-the same one; queries that were open are asked anew.
+The first line describes the model. Each further line is an event of the log as it is stored, with bytes in base64; an
+INSTANCE event also has its display. The tree is a function of the log, so an imported model grows the same tree; its
+queries are opened anew.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EVENT_FIELDS
 from quercus.labelling.shapes import Shapes
-from quercus.specification.bounds import check_model_id
+from quercus.specification.bounds import MAX_GOLD, check_model_id
 from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.storage.admin.transfer_lines import (
     BYTES,
@@ -37,14 +37,15 @@ from quercus.storage.log.displays import insert_displays
 from quercus.storage.log.event_log import learned_values
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
+from quercus.storage.queries.gold import marked_instances
 from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
-CHUNK = 1_000  # events read and written at once
+CHUNK = 1_000  # events read and written together
 
 
 class LogValidator(Protocol):
-    """Validator of the contents of a log, which a store keeps as mere bytes.
+    """Checks the contents of a log, which a store keeps as uninterpreted bytes.
 
     Both methods raise `InvalidInput` with the invalid field.
     """
@@ -52,12 +53,12 @@ class LogValidator(Protocol):
     def check_head(
         self, specification: bytes, budget: int, learned: list[tuple[int, str]], shapes: Shapes
     ) -> None:
-        """Take the content of the first line: the specification, learned values by attribute, and the log's shapes."""
+        """Check the first line: the specification, the budget, learned values by attribute, and the log's shapes."""
 
     def check_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Take the next events, with their columns as they are stored.
+        """Check the next events, each with its columns as stored.
 
-        After an error it is called again with each of these events alone, to find the first one that is invalid.
+        After an error, it is called again with each of these events alone, to find the first invalid one.
         """
 
 
@@ -73,7 +74,7 @@ def dump_model(connection: Connection, name: str) -> Iterator[str]:
 
 
 def head_of(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
-    """Return the content of the first line for the row of a model, with its events up to the last one that follows."""
+    """Return the content of the first line of an export that ends with event `last`; `row` is the model's."""
     shapes = shapes_of(row)
     known = shapes.shape_of(last).attributes if shapes.extensions else MAX_ATTRIBUTES
     return {
@@ -91,13 +92,13 @@ def head_of(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
 
 
 def learned_pairs(connection: Connection, key: int) -> list[tuple[int, str]]:
-    """Return the learned values of a model, each with its attribute, in order."""
+    """Return the learned values of a model as pairs of attribute and value, in order."""
     learned = learned_values(connection, key)
     return [(attribute, value) for attribute, values in learned.items() for value in values]
 
 
 def events_of(key: int) -> Select[Any]:
-    """Select the events of a model in order, with the columns `NAMES`."""
+    """Select the events of a model, in order, with the columns `NAMES`."""
     beside = (display.c.model_id == log.c.model_id) & (display.c.instance == log.c.sequence)
     events = select(*COLUMNS, display.c.data).select_from(log.outerjoin(display, beside))
     return events.where(log.c.model_id == key).order_by(log.c.sequence)
@@ -110,26 +111,26 @@ def load_model(
     name: str | None = None,
     meaning: LogValidator | None = None,
 ) -> int:
-    """Make a model of the lines that `dump_model` yielded.
+    """Create a model from the lines that `dump_model` yielded.
 
     Parameters
     ----------
-    connection : connection with one write transaction: all or nothing.
+    connection : connection in a write transaction.
     lines : with or without line ends.
-    clock : asked when the model is held.
-    name : name of the model; default: the name in the lines.
-    meaning : checks what specifications, values, labels and places of queries say; None: they are taken as bytes.
+    clock : read once the model is locked.
+    name : name of the model; None for the name in the lines.
+    meaning : checks specifications, values, labels and reasons; None leaves their bytes unchecked.
 
     Returns
     -------
-    int : events read.
+    int : number of events.
 
     Raises
     ------
     InvalidInput
-        For an invalid line; it names line, field, value and bound.
+        For an invalid line; the message names line, field, value and bound.
     AlreadyExists
-        When the name is taken.
+        If the name is taken.
     """
     numbered = enumerate(lines, 1)
     head = read_head(numbered)
@@ -157,16 +158,16 @@ def make_model(
     head
         The first line.
     events
-        The events in order, each with its place for errors.
+        The events in order, each with its location for error messages.
     clock, name, meaning
         See `load_model`.
     where_head
-        The place of the first line for errors.
+        Location of the first line for error messages.
 
     Returns
     -------
     tuple[int, int]
-        Key of the model, number of events.
+        Key of the model, and number of events.
     """
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
@@ -181,6 +182,8 @@ def make_model(
             connection, key, {event["sequence"]: event[DISPLAY] for event in chunk if event.get(DISPLAY)}
         )
     _check_end(head, reading, where_head)
+    if (count := len(marked_instances(connection, key))) > MAX_GOLD:
+        raise InvalidInput("file", f"has {count:,} gold questions, at most {MAX_GOLD:,} are allowed")
     counted = reading.model_counters() | {
         "specification": reading.specification or head.specification,
         "shapes": head.shapes.text,
@@ -192,7 +195,7 @@ def make_model(
 def checked_chunks(
     events: Iterable[tuple[str, dict[str, Any]]], reading: LogReader, meaning: LogValidator | None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the events in portions; of several faults of a portion the first is named."""
+    """Check events and yield them in chunks; the error is that of the first invalid event."""
     waiting: list[tuple[str, dict[str, Any]]] = []
     for where, event in events:
         try:
@@ -210,7 +213,7 @@ def checked_chunks(
 def _check_meaning(
     meaning: LogValidator | None, located: Sequence[tuple[str, dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return the events after their contents were checked."""
+    """Check the contents of events, and return the events."""
     events = [event for _, event in located]
     if meaning is not None:
         try:
@@ -256,7 +259,7 @@ def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
 
 
 def _located_error(where: str, check: Any, *given: Any) -> None:
-    """Call a check, and add the line to its error."""
+    """Call a check; its error names the location `where`."""
     try:
         check(*given)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""The lines of an exported log, read one by one: JSON of the right fields and types."""
+"""The lines of an exported log: each is read as JSON, and its fields and types are checked."""
 
 import base64
 import json
@@ -21,8 +21,8 @@ FORMAT = "quercus-log"
 VERSION = 1
 MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
 MAX_LINE_CHARACTERS = 2**25
-"""Most characters of a line: a specification of the largest message, in base 64, and the learned values."""
-DISPLAY = "display"  # beside an INSTANCE; no column of the log
+"""Most characters of a line: enough for the largest specification in base64, and learned values."""
+DISPLAY = "display"  # of an INSTANCE; not a column of the log
 COLUMNS = [log.c[name] for name in EVENT_FIELDS]
 NAMES = (*EVENT_FIELDS, DISPLAY)
 BYTES = frozenset({DISPLAY, *(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))})
@@ -59,7 +59,7 @@ _HEAD: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class HeaderLine:
-    """The first line: what model it is."""
+    """The first line, which describes the model."""
 
     model: str
     specification: bytes
@@ -72,12 +72,12 @@ class HeaderLine:
 
 
 def lines_of(stream: IO[str]) -> Iterator[str]:
-    """Yield the lines of a file; one that is too long is refused before it is read whole.
+    """Yield the lines of a file.
 
     Raises
     ------
     InvalidInput
-        Naming the line.
+        If a line is too long; it is not read completely.
     """
     number = 0
     while line := stream.readline(MAX_LINE_CHARACTERS + 1):
@@ -91,17 +91,17 @@ def lines_of(stream: IO[str]) -> Iterator[str]:
 
 
 def line_of(content: dict[str, Any]) -> str:
-    """Write a line."""
+    """Return an object as a line of JSON."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def text_of(data: bytes) -> str:
-    """Write bytes as text."""
+    """Return bytes in base64."""
     return base64.b64encode(data).decode("ascii")
 
 
 def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
-    """Read the first line."""
+    """Read and check the first line."""
     _, line = next(numbered, (1, ""))
     found = _parse_line(line, "line 1")
     if found.get("format") != FORMAT:
@@ -110,7 +110,7 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
 
 
 def check_head(found: dict[str, Any], where: str) -> HeaderLine:
-    """Check the content of a first line except its format; errors name `where` it stands."""
+    """Check the content of a first line, except for its format; errors name the location `where`."""
     if found.get("version") != VERSION:
         raise InvalidInput(
             where, f"has version {shown(found.get('version'))}, this version of quercus reads {VERSION}"
@@ -136,7 +136,7 @@ def check_head(found: dict[str, Any], where: str) -> HeaderLine:
 
 
 def read_event(line: str, where: str) -> dict[str, Any]:
-    """Read an event: its columns, with those of the right type that it has."""
+    """Read an event as its columns, and check their names and types; errors name the location `where`."""
     event = _parse_line(line, where)
     unknown = sorted(set(event) - set(_TYPES))
     missing = sorted(_NEEDED - set(event))
@@ -153,7 +153,7 @@ def read_event(line: str, where: str) -> dict[str, Any]:
 
 
 def read_cells(cells: dict[str, Any], where: str) -> dict[str, Any]:
-    """Check an event whose cells have the right types, and return it without its empty cells."""
+    """Check an event whose cells have the right types, and return it without empty cells."""
     event = {name: value for name, value in cells.items() if value is not None}
     if missing := sorted(_NEEDED - set(event)):
         raise InvalidInput(where, f"lacks {', '.join(missing)}")
@@ -164,13 +164,13 @@ def read_cells(cells: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def check_kind(kind: int, where: str) -> None:
-    """Raise `InvalidInput` for the number of no kind of event."""
+    """Raise `InvalidInput` if there is no kind of event with this number."""
     if kind not in _KINDS:
         raise InvalidInput(where, f"is of kind {kind}, which is none of {[int(k) for k in EventKind]}")
 
 
 def check_range(where: str, name: str, value: float, low: float, high: float) -> None:
-    """Hold a number to its bounds; NaN is in none."""
+    """Raise `InvalidInput` if a number is out of bounds, or NaN."""
     if not low <= value <= high:
         raise InvalidInput(where, f"has {name} {shown(value)}, must lie in [{low}, {high}]")
 
@@ -225,7 +225,7 @@ def _decode_policy(given: dict[str, Any], where: str) -> Policy:
 def _parse_line(line: str, where: str) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except (ValueError, RecursionError) as error:  # also of whole numbers with thousands of digits
+    except (ValueError, RecursionError) as error:  # ValueError also for integers with thousands of digits
         raise InvalidInput(where, f"is not JSON ({error})") from None
     if not isinstance(content, dict):
         raise InvalidInput(where, "is not an object")

@@ -1,4 +1,4 @@
-"""The events of an exported log, in order: a check that each can follow those before it, and their counts."""
+"""Check that each event of an exported log can follow those before it, and count them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from quercus.labelling.row_values import WIDTH, attribute_count
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
 
-# The fields that each kind of events has always, and those that it may have.
+# The fields that each kind of event must have, and those that it may have.
 _NEEDED: Mapping[EventKind, set[str]] = {
     kind: {name for name, stored in EVENT_FIELDS.items() if kind in stored.needed} for kind in EventKind
 }
@@ -24,14 +24,14 @@ _CHECKS = {name: stored for name, stored in EVENT_FIELDS.items() if stored.check
 
 
 class LogReader:
-    """Reader of a log, with the events read so far.
+    """Checks and counts the events of a log, one after the other.
 
     Parameters
     ----------
     shapes : Shapes
-        How many attributes and classes its events have.
+        The shapes of the log.
     is_unique : bool
-        The database holds that each id occurs once; they need not be remembered.
+        True if the database guarantees unique ids, so that they need not be remembered.
     """
 
     def __init__(self, shapes: Shapes = NEVER_EXTENDED, *, is_unique: bool = False) -> None:
@@ -39,21 +39,19 @@ class LogReader:
         self._shapes = shapes
         self.sequence = 0
         self.specification: bytes | None = None
-        """The newest that an event has."""
+        """That of the newest event that has one."""
         self._count = dict.fromkeys(EventKind, 0)
         self._conflicts = 0
         self._width = 0
         self._ids: set[str] = set()
         self._others: set[int] = set()  # events that are not instances
         self._asked: dict[int, int] = {}  # instance of each query
-        self._opinions: dict[
-            tuple[int, str], bool
-        ] = {}  # by query and labeller: whether it is not taken back
+        self._opinions: dict[tuple[int, str], bool] = {}  # by query and labeller; False: taken back
         self._several: set[int] = set()  # queries that wanted several answers
         self._settled: set[int] = set()  # queries with an answer, or the combination of several
         self._answered = 0
         self._refused: set[int] = set()  # queries, without those whose refusal was taken back
-        self._apart: set[int] = set()  # instances with statements that no later event combines
+        self._apart: set[int] = set()  # see `uncombined_instances`
 
     def check_event(self, event: dict[str, Any], where: str) -> None:
         """Check the next event and count it.
@@ -61,7 +59,7 @@ class LogReader:
         Raises
         ------
         InvalidInput
-            For an invalid event; it names line, field and error.
+            For an invalid event; the message names line, field and fault.
         """
         if event["sequence"] != self.sequence + 1:
             raise InvalidInput(where, f"is event {event['sequence']}, must be event {self.sequence + 1}")
@@ -81,21 +79,21 @@ class LogReader:
 
     @property
     def answer_count(self) -> int:
-        """Number of answers that count against the budget: each of several to a query, but not their combination."""
+        """Number of answers that count against the budget: each opinion, but not the combination of several."""
         return self._answered
 
     @property
     def uncombined_instances(self) -> set[int]:
-        """Instances with statements after which no event has the combined label."""
+        """Instances with statements that no later event combines."""
         return self._apart
 
     def model_counters(self) -> dict[str, int]:
-        """Return the counters of the model."""
+        """Return the counters of the model's row, by column."""
         return {
             "sequence_committed": self.sequence,
             "instance_count": self._count[EventKind.INSTANCE],
             "queries_answered": self.answer_count,
-            "query_count": max(self._asked, default=0),  # their numbers are in the log, and not given again
+            "query_count": max(self._asked, default=0),  # numbers in the log must not be used again
             "queries_refused": len(self._refused),
             "conflicts": self._conflicts,
         }
@@ -138,7 +136,7 @@ class LogReader:
             self._refused.discard(query or 0)
 
     def _take_opinion(self, query: int, event: dict[str, Any]) -> None:
-        """Count one of several answers, unless it is a correction; one that was taken back may be given again."""
+        """Count one of several answers, unless it corrects one that stands."""
         mine, says = (query, event["author"]), event.get("label") is not None
         self._answered += says and not self._opinions.get(mine, False) and query not in self._settled
         self._opinions[mine] = says

@@ -46,42 +46,42 @@ from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
 NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors in reading rows that contradict each other in a way that no check names."""
+"""Errors that reading damaged rows may raise, beyond those that a check reports."""
 CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
 ALONE = (model.c.report, snapshot.c.data, query.c.reason)
-"""Columns of a model whose cells are read one by one."""
+"""Columns of a model whose cells are checked one by one."""
 OF_TOKENS = (token.c.id, token.c.digest, token.c.roles, token.c.models)
 
 
 class ModelContents(LogValidator, Protocol):
-    """Reader of the contents of a model and of tokens, which a store keeps as mere bytes.
+    """Checks the contents of a model and of tokens, which a store keeps as uninterpreted bytes.
 
     All methods raise `InvalidInput` with the invalid field.
     """
 
     def check_asked(self, data: bytes) -> None:
-        """Check the place of a query; called after `check_head`."""
+        """Check `AgendaEntry.asked` of a query; called after `check_head`."""
 
     def check_cell(self, column: str, data: bytes | str) -> None:
-        """Check a cell that stands alone; `column` as in ``token.roles``."""
+        """Check a single cell; `column` is written as in ``token.roles``."""
 
 
 ContentReader = Callable[[], ModelContents]
-"""Makes a reader of one model."""
+"""Returns the checks for one model."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFault:
-    """Something that is wrong with a store.
+    """A fault of a store.
 
     Attributes
     ----------
     text : str
-        In words.
+        The fault, for the user.
     is_damage : bool
-        True if the file, its schema or the evidence is damaged: data are lost, or indistinguishable from wrong ones.
-        Else it is a remark on the history of the queries (holders and budgets), or on objects of others in the
-        database: no evidence, and so no tree, depends on it.
+        True if the file, its schema or the evidence is damaged, so that data are lost or may be wrong. False for a
+        remark on the history of queries (holders and budgets), or on foreign objects in the database, on which no
+        evidence and no tree depends.
     """
 
     text: str
@@ -94,18 +94,18 @@ class StoreFault:
 def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreFault]:
     """Return the faults of a store, damage first; an empty list if it is consistent.
 
-    Reads one state of the store and writes nothing, so it may run on a backup, and while servers use the store. Of a
-    store with an older schema only the file, its references and triggers are looked at.
+    It reads one state of the store and writes nothing, so it may run on a backup, and while servers use the store. If
+    the schema is older than this version's, only the file, its references and its triggers are checked.
 
     Parameters
     ----------
-    url : address of the store.
-    contents : reads what cells hold, as the service reads them; None: they are taken as bytes.
+    url : URL of the store.
+    contents : checks the contents of cells; None leaves their bytes unchecked.
 
     Raises
     ------
     StoreError
-        The store is not there, is none, or cannot be read at all.
+        If the store does not exist, is not a store, or cannot be read at all.
     """
     dialect = dialect_for(url, 5.0)
     dialect.check_exists()
@@ -134,20 +134,20 @@ def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreF
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
-    """Connect to a file that nothing is written to."""
+    """Open an SQLite file for reading only."""
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None)
 
 
 def begin_reading(driver: sqlite3.Connection) -> None:
-    """Read one state of the file from now on, whoever writes to it meanwhile."""
+    """Begin to read one state of the file, whoever writes to it meanwhile."""
     driver.execute("BEGIN")
-    driver.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # with the first read it begins
+    driver.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the first read fixes the state
 
 
 def _find_faults(
     connection: Connection, dialect: Dialect, is_current: bool, contents: ContentReader | None
 ) -> Iterator[StoreFault]:
-    """Yield all faults. What cannot be read at all is one, and the rest is looked at nevertheless."""
+    """Yield all faults. A part that cannot be read is a fault, and the other parts are checked nevertheless."""
     parts: list[Callable[[], Iterator[StoreFault]]] = []
     if isinstance(dialect, SqliteDialect):
         parts.append(lambda: map(StoreFault, _damage_of_file(connection)))
@@ -159,7 +159,7 @@ def _find_faults(
 
 
 def _readable(faults: Iterator[StoreFault], dialect: Dialect, what: str) -> Iterator[StoreFault]:
-    """Yield faults, at most `MAX_FAULTS`; the error by which a part of the store cannot be read is one more."""
+    """Yield at most `MAX_FAULTS` faults, and one more if an error ends the check."""
     try:
         yield from islice(faults, MAX_FAULTS)
     except dialect.driver_errors as error:
@@ -189,9 +189,9 @@ def _faults_of_rows(
     for key, name in rows:
         for text in (texts := of_models.pop(key, [])):
             yield StoreFault(f"model {name}: {text}")
-        if not texts:  # else what follows from its cells would be reported once more
+        if not texts:  # damaged cells would only cause further faults
             yield from _readable(_faults_of_model(connection, key, contents), dialect, f"model {name}")
-    for key, texts in of_models.items():  # of models that are being deleted, or not there
+    for key, texts in of_models.items():  # models that are being deleted, or do not exist
         yield from (StoreFault(f"model number {key}: {text}") for text in texts)
 
 
@@ -220,7 +220,7 @@ def _faults_of_the_whole(connection: Connection, contents: ContentReader | None)
 
 
 def _fault_of_cell(reader: ModelContents, column: Column[Any], cell: Any) -> str | None:
-    """Return the fault of a cell that stands alone; None if it has none."""
+    """Return the fault of a single cell; None if it has none."""
     if cell is None:
         return None
     try:
@@ -231,7 +231,7 @@ def _fault_of_cell(reader: ModelContents, column: Column[Any], cell: Any) -> str
 
 
 def _damage_of_file(connection: Connection) -> Iterator[str]:
-    """Yield the damage of an SQLite file; database servers find theirs themselves."""
+    """Yield the damage of an SQLite file; a database server checks its own files."""
     for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
         if said != "ok":
             yield f"the file is damaged: {said}"
@@ -240,7 +240,7 @@ def _damage_of_file(connection: Connection) -> Iterator[str]:
 
 
 def model_faults(connection: Connection, key: int, contents: ContentReader) -> Iterator[StoreFault]:
-    """Yield the faults of one model, damage of its cells first."""
+    """Yield the faults of one model; if cells are damaged, only those."""
     cells = [fault.text for fault in cell_faults(connection, key)]
     yield from map(StoreFault, cells)
     if cells:
@@ -276,7 +276,7 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
         yield f"its tree knows {row.sequence_grown} events, it has {row.sequence_committed}"
     if row.sequence_asked > row.sequence_committed:
         yield f"its queries know {row.sequence_asked} events, it has {row.sequence_committed}"
-    kinds = _compare_counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
+    kinds = _read_counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
     if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
         yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
     newest = select(func.max(snapshot.c.version)).where(snapshot.c.model_id == row.id)
@@ -293,7 +293,7 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 
 def _damage_of_contents(connection: Connection, row: AnyRow, reader: ModelContents) -> Iterator[str]:
-    """Yield what the service could not read of a model, its log in order."""
+    """Yield faults in the contents of a model; of its log, the first."""
     try:
         check_model_id(row.name, "name")
         learned = learned_pairs(connection, row.id)
@@ -352,7 +352,7 @@ def _damage_of_cells(
 
 def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     asked = query.c.model_id == row.id
-    states = _compare_counts(
+    states = _read_counts(
         connection, select(query.c.state, func.count()).where(asked).group_by(query.c.state)
     )
     spent = row.queries_answered + states.get(QueryState.LEASED, 0)
@@ -365,7 +365,7 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
-    """Yield statements and adjudications that no event with the combined label follows, or about no instance."""
+    """Yield statements and adjudications that no combined label follows, or whose instance does not exist."""
     joint, mine = (
         log.alias("joint"),
         (log.c.model_id == row.id, log.c.kind.in_(sorted(UNASKED)), CONCERNS_INSTANCE),
@@ -382,5 +382,5 @@ def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
         yield f"event {sequence} states a label, but its instance does not exist"
 
 
-def _compare_counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
+def _read_counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:
     return {int(key): int(count) for key, count in connection.execute(wanted)}

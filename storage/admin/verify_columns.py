@@ -1,7 +1,7 @@
 """Check of every cell of every table: its type, its bounds, and the numbers of enumerations.
 
-The rules follow from the schema, so that they hold for each column of it. SQLite keeps in a cell whatever a program
-wrote there, and what a damaged file has; PostgreSQL holds types itself, and bounds are checked in both.
+The rules are derived from the schema, so they cover every column. SQLite lets a cell hold a value of any type, so types
+are checked there; PostgreSQL guarantees them. Bounds are checked in both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ from quercus.storage.backend import Backend, backend_of
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
 
 MAX_NAMED: Final = 20
-"""Damaged cells of one table that are named."""
+"""Most damaged cells of a table that are reported."""
 
 ENUMERATIONS: Final[Mapping[Column[Any], type[IntEnum]]] = {
     log.c.kind: EventKind,
@@ -47,10 +47,10 @@ ENUMERATIONS: Final[Mapping[Column[Any], type[IntEnum]]] = {
     policy.c.corrections: Corrections,
     policy.c.combination: Combination,
 }
-"""Columns that hold numbers of an enumeration: every small integer of the schema."""
+"""Columns with numbers of an enumeration: all columns of type SmallInteger."""
 
 WALL_TIMES: Final = frozenset({"created_at", "at", "expires_at", "revoked_at"})
-"""Names of columns with seconds since 1970."""
+"""Names of the columns with seconds since 1970."""
 
 RANGES: Final[Mapping[Column[Any], tuple[float, float]]] = {
     policy.c.max_conflict: (0.0, 1.0),
@@ -63,12 +63,12 @@ MAX_INTEGER: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CellFault:
-    """A cell whose content cannot be.
+    """A cell with an impossible value.
 
     Attributes
     ----------
-    text : table, row and column, and what is wrong.
-    model_id : key of the model that the row belongs to; None: of none.
+    text : table, row, column and fault, for the user.
+    model_id : key of the model that the row belongs to; None if it belongs to none.
     """
 
     text: str
@@ -76,9 +76,9 @@ class CellFault:
 
 
 def cell_faults(connection: Connection, key: int | None = None) -> Iterator[CellFault]:
-    """Yield the faults of all cells of a store of this version's schema; at most `MAX_NAMED` of each table.
+    """Yield the damaged cells of a store with this version's schema, at most `MAX_NAMED` of each table.
 
-    `key`: only of the model with this key.
+    With `key`, check only the rows of the model with this key.
     """
     backend = backend_of(connection)
     backend.prepare_check(connection)
@@ -119,7 +119,7 @@ def _faults_of_table(
 
 
 def _rule_of(column: Column[Any], backend: Backend) -> ColumnElement[bool]:
-    """Return the condition that a cell of the column is damaged."""
+    """Return the condition under which a cell of the column is damaged."""
     cell: ColumnElement[Any] = type_coerce(column, NullType())
     wrong = or_(false(), *backend.type_faults(column), *_bounds_of(column, cell))
     missing = cell.is_(None)
@@ -132,7 +132,7 @@ def _bounds_of(column: Column[Any], cell: ColumnElement[Any]) -> list[ColumnElem
     if isinstance(column.type, Boolean):
         return []
     if isinstance(column.type, Double):
-        return [~cell.between(*float_range(column))]  # PostgreSQL has NaN above all numbers
+        return [~cell.between(*float_range(column))]  # excludes NaN, which PostgreSQL sorts above all numbers
     if isinstance(column.type, Integer):
         return [~cell.between(0, MAX_INTEGER)]
     if isinstance(column.type, String) and column.type.length is not None:
@@ -141,12 +141,12 @@ def _bounds_of(column: Column[Any], cell: ColumnElement[Any]) -> list[ColumnElem
 
 
 def float_range(column: Column[Any]) -> tuple[float, float]:
-    """Return the bounds of a column of floating-point numbers; times of the lease clock may lie before its start."""
+    """Return the bounds of a column of floating-point numbers; times of the lease clock may be negative."""
     return RANGES.get(column, (0.0 if column.name in WALL_TIMES else -MAX_TIME, MAX_TIME))
 
 
 def _words_of(column: Column[Any]) -> str:
-    """Return what a cell of the column must be, in words."""
+    """Return a text that says what a cell of the column must be."""
     if column in ENUMERATIONS:
         kind = ENUMERATIONS[column]
         must = f"one of {[int(each) for each in kind]} ({kind.__name__})"

@@ -1,4 +1,4 @@
-"""Check of the history of a model's queries: steps may follow each other, and each query has one holder at a time."""
+"""Check of the history of a model's queries: steps follow one another legally, and a query has one holder at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ ANSWERED, REFUSED = QueryState.ANSWERED, QueryState.REFUSED
 STATES_WHEN_RETURNED = {OPEN, WITHDRAWN}
 RETURNING_STEPS = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}
 SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
-# Step: from which states, to which. Skipping, correcting and undoing may also leave the state as it is.
+# The states before and after each step. Skipping, correcting and undoing may also leave the state as it is.
 ALLOWED_STATES: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.LEASED: ({OPEN}, {LEASED}),
     Step.RELEASED: ({LEASED}, STATES_WHEN_RETURNED),
@@ -26,7 +26,7 @@ ALLOWED_STATES: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
     Step.SETTLED: ({OPEN}, {ANSWERED}),
     Step.CORRECTED: ({ANSWERED, OPEN, LEASED}, {ANSWERED, OPEN, LEASED}),
-    # of several answers one: the query stays as it is
+    # undoing one of several answers leaves the state as it is
     Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, ANSWERED, OPEN, LEASED}),
 }
 AMENDING_STEPS = {Step.CORRECTED, Step.UNDONE}
@@ -34,13 +34,13 @@ AMENDING_STEPS = {Step.CORRECTED, Step.UNDONE}
 
 @dataclass(slots=True)
 class _Query:
-    """The state of a query after the steps so far.
+    """A query after the steps so far.
 
     Attributes
     ----------
     state : QueryState
     token : str
-        Token of the lease that holds it; empty if there is none.
+        Token of the lease that holds the query; empty if there is none.
     voices, all_voices : set of str
         Labellers whose answers count, and all who ever gave one.
     """
@@ -52,7 +52,7 @@ class _Query:
 
 
 def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
-    """Yield the faults in the history of a model, in words."""
+    """Yield the faults in the history of a model's queries, for the user."""
     known: dict[int, _Query] = {}
     clock = -float("inf")
     steps = select(query_history).where(query_history.c.model_id == model_id).order_by(query_history.c.id)
@@ -78,7 +78,7 @@ def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
 
 
 def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:
-    """Yield how a query differs from what its history ends with."""
+    """Yield the differences between a query and the end of its history."""
     if of.state != row.state:
         yield f"query {row.number} is {QueryState(row.state).name}, its history ends with {of.state.name}"
     elif row.state == LEASED and row.token != of.token:
@@ -88,7 +88,7 @@ def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
-    """Take a step; yield its faults."""
+    """Apply a step, and yield its faults."""
     step, state, what = Step(row.step), QueryState(row.state), f"step {row.id}: query {row.number}"
     before, after = ALLOWED_STATES.get(step, (set(), set()))
     stays = step not in AMENDING_STEPS or state in {of.state, WITHDRAWN}
@@ -107,7 +107,7 @@ def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_voices(of: _Query, row: AnyRow, step: Step, what: str) -> Iterator[str]:
-    """Count whose answers the query has after a step."""
+    """Update the labellers whose answers count after a step, and yield faults."""
     if step is Step.ANSWERED or (step is Step.CORRECTED and row.labeller in of.all_voices):
         of.voices.add(row.labeller)
         of.all_voices.add(row.labeller)

@@ -1,4 +1,4 @@
-"""Triggers and rules of others on the tables of a store, and the differences of its objects from the schema's."""
+"""Foreign triggers and rules on the tables of a store, and differences between its objects and the schema."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from quercus.storage.errors import CorruptStore
 
 
 def foreign_rules(connection: Connection) -> list[tuple[str, bool]]:
-    """Return, in words, the triggers and rules on tables of the store, each with whether it is refused.
+    """Return the triggers and rules on tables of the store, as texts, each with whether it must be refused.
 
-    Quercus has none. It costs a look into the list of the database's objects.
+    Quercus itself has none.
     """
     return [
         (said_of_rule(kind, name, table), is_refused)
@@ -20,7 +20,7 @@ def foreign_rules(connection: Connection) -> list[tuple[str, bool]]:
 
 
 def said_of_rule(kind: str, name: str, table: str) -> str:
-    """Return in words that a table has a trigger or a rule of others."""
+    """Return the message that a table has a foreign trigger or rule."""
     return f"has a {kind} {name!r} on table {table}, which is not of Quercus and may change what is stored"
 
 
@@ -32,9 +32,9 @@ def refuse_foreign_rules(connection: Connection, store: str) -> None:
 
 
 def schema_faults(connection: Connection) -> Iterator[tuple[str, bool]]:
-    """Yield, in words, how the objects of a database of this version's revision differ from the schema.
+    """Yield the differences between a database and this version's schema, as texts, each with whether it is damage.
 
-    Each with whether it is damage. Tables, views and indices of others change nothing that Quercus stores or reads.
+    Foreign tables, views and indices are not damage: they change nothing that Quercus stores or reads.
     """
     for said, is_refused in foreign_rules(connection):
         yield f"the database {said}", is_refused

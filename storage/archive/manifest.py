@@ -63,7 +63,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of an archived model.
+    """The description of an archived model.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Manifest:
     head : dict
         The content of the first line of an exported log.
     pieces : tuple of Piece
-        In order, without gaps.
+        In order, without gaps between their events.
     """
 
     uid: str
@@ -86,7 +86,7 @@ class Manifest:
 
 
 def piece_file(first: int) -> str:
-    """Return the name of the piece that begins with an event; names sort like the events."""
+    """Return the file name of the piece that begins with event `first`; names sort in the order of events."""
     return f"{first:019d}.parquet"
 
 
@@ -110,9 +110,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     Raises
     ------
     InvalidInput
-        Naming the file, the field, and its value.
+        If a field is invalid; the message names the file, the field and its value.
     CorruptStore
-        The manifest is damaged.
+        If the manifest is damaged.
     """
     path = folder / NAME
     if not os.path.lexists(path):

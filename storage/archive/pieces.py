@@ -17,7 +17,7 @@ from quercus.storage.archive.manifest import Piece
 from quercus.storage.errors import CorruptStore, StoreError
 
 BATCH: Final = 10_000
-"""Events of a row group; they are in memory together."""
+"""Events of a row group, which are in memory together."""
 INSTALL: Final = f"archives need pyarrow: {install_command('archive')}"
 Event = Mapping[str, Any]
 """The cells of an event by column; an empty cell is None or absent."""
@@ -26,7 +26,7 @@ Event = Mapping[str, Any]
 class EventDigest:
     """SHA-256 of events in order.
 
-    It does not depend on the database, and empty cells do not change it, so it outlasts a new column of the log.
+    It depends neither on the database nor on empty cells, so it stays the same when the log gets a new column.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ def load_pyarrow() -> tuple[Any, Any]:
     Raises
     ------
     StoreError
-        Saying how to install them.
+        If they are not installed; the message says how to install them.
     """
     try:
         import pyarrow  # noqa: PLC0415 - an extra
@@ -82,7 +82,7 @@ def read_events(stream: BufferedIOBase, path: Path) -> Iterator[list[dict[str, A
     Raises
     ------
     CorruptStore
-        It is not a Parquet file, or a column is not one of a log.
+        If it is not a Parquet file, or has a column that a log does not have.
     """
     pyarrow, parquet = load_pyarrow()
     try:
@@ -95,12 +95,12 @@ def read_events(stream: BufferedIOBase, path: Path) -> Iterator[list[dict[str, A
 
 
 def read_last_events(folder: Path, piece: Piece) -> list[dict[str, Any]]:
-    """Return some of the last events of a piece without reading all of its file.
+    """Return the last events of a piece, without reading the whole file.
 
     Raises
     ------
     CorruptStore
-        The file is missing or damaged.
+        If the file is missing or damaged.
     """
     pyarrow, parquet = load_pyarrow()
     path = folder / piece.file_name
@@ -123,12 +123,12 @@ def file_sha256(stream: BufferedIOBase) -> str:
 
 
 def read_piece(folder: Path, piece: Piece) -> Iterator[list[dict[str, Any]]]:
-    """Yield the events of a piece in batches after its file was compared with the manifest.
+    """Compare the file of a piece with the manifest, and yield its events in batches.
 
     Raises
     ------
     CorruptStore
-        Naming the file, and how it differs.
+        If the file differs from the manifest; the message says how.
     """
     path = folder / piece.file_name
     with open_plain(path) as stream:
@@ -168,7 +168,7 @@ def _parquet_schema() -> Any:
 
 
 def _check_columns(found: Any, path: Path) -> None:
-    """Check names and types; a file of an earlier version may lack columns."""
+    """Check names and types of columns; a file of an earlier version may lack some."""
     types = {field.name: field.type for field in _parquet_schema()}
     for field in found:
         if field.type != types.get(field.name):

@@ -1,4 +1,4 @@
-"""Models rebuilt from an archive: each completely or not at all, and compared with the archive before it counts."""
+"""Models rebuilt from an archive: each is created completely or not at all, and compared with the archive first."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from quercus.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class RebuiltModel:
-    """The name of a model in the store, its uid in the archive, its events, and whether the store had it before."""
+    """A model's name in the store, its uid in the archive, its number of events, and whether it already existed."""
 
     name: str
     uid: str
@@ -57,20 +57,20 @@ def rebuild_models(
     make_validator
         Returns a validator for the contents of one log.
     only
-        Name or uid of one model; None: all.
+        Name or uid of one model; None for all.
     new_name
-        Name of that model in the store; None: its name in the archive.
+        Name of that model in the store; None for its name in the archive.
     progress
         Called after each batch of events.
 
     Raises
     ------
     InvalidInput
-        Naming the file, the field and its value.
+        If a file is invalid; the message names the file, the field and its value.
     CorruptStore
-        A file is damaged or missing, or the events in the store have another digest than those of the archive.
+        If a file is damaged or missing, or the stored events have a different digest than those of the archive.
     AlreadyExists
-        The store has another model of this name. Nothing was written.
+        If the store has another model of this name; nothing was written.
     """
     load_pyarrow()
     logs = _choose_logs(source, only, new_name)
@@ -92,7 +92,7 @@ def rebuild_models(
 
 
 def _choose_logs(source: Path, only: str | None, new_name: str | None) -> dict[str, _ArchivedLog]:
-    """Return the logs to rebuild by the names that their models will have, in order."""
+    """Return the logs to rebuild, by name of the model in the store, in order."""
     logs = sorted(_read_logs(source), key=lambda each: each.head.model)
     if not logs:
         raise StoreError(f"{source} has no archived model: no folder that is named by a uid and has a {NAME}")
@@ -113,7 +113,7 @@ def _choose_logs(source: Path, only: str | None, new_name: str | None) -> dict[s
 
 
 def _read_logs(source: Path) -> Iterator[_ArchivedLog]:
-    """Read the manifests; links are passed over, because they may lead out of the archive."""
+    """Read the manifests; links are skipped, because they may lead out of the archive."""
     try:
         with os.scandir(source) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -141,7 +141,7 @@ def _is_there(store: Store, name: str, archived: _ArchivedLog) -> bool:
 
 
 def _first_difference(connection: Connection, key: int, archived: _ArchivedLog) -> Path | None:
-    """Return the file of the first piece whose events the store does not have; None if it has all."""
+    """Return the file of the first piece whose events the store does not have; None if it has them all."""
     for piece in archived.manifest.pieces:
         if not has_events(connection, key, piece):
             return archived.folder / piece.file_name
@@ -172,7 +172,7 @@ def _rebuild_model(
 def _read_events(
     archived: _ArchivedLog, progress: Callable[[int], None]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the events of all pieces, each with its place for errors."""
+    """Yield the events of all pieces, each with its location for error messages."""
     done = 0
     for piece in archived.manifest.pieces:
         file, row = str(archived.folder / piece.file_name), 0

@@ -1,4 +1,4 @@
-"""Adding to an archive what the log of a model has got since the last run."""
+"""Archiving the events that were added to the log of a model since the last run."""
 
 import fcntl
 import json
@@ -43,19 +43,19 @@ from quercus.storage.store import Store
 
 PIECE_EVENTS: Final = 500_000
 PIECE_BYTES: Final = 2**27
-"""A piece also ends when the cells of its large columns take this much."""
+"""A piece also ends when the cells of its large columns reach this size."""
 LARGE: Final = ("values", DISPLAY, "specification")
 MAX_AGE_S: Final = 1e10
 ALONE: Final = frozenset({EventKind.INSTANCE, EventKind.SPECIFICATION})
 """Kinds of events that make sense without the other events of the same call."""
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of events done and the number of all."""
+"""Called with the number of events done, and the number of all events."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedModel:
-    """Events and pieces that a run added to the archive of a model, and the last event that the archive has now."""
+    """The numbers of events and pieces that a run added to the archive of a model, and the last archived event."""
 
     name: str
     uid: str
@@ -73,7 +73,7 @@ def archive_model(
     progress: Progress = lambda done, total: None,
     piece_events: int = PIECE_EVENTS,
 ) -> ArchivedModel:
-    """Add the new events of a model to an archive. Servers may use the store meanwhile.
+    """Add the new events of a model to an archive; servers may use the store meanwhile.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def archive_model(
     target
         The folder of the archive; created if it does not exist.
     older_than_s
-        The archive ends before the first event that is younger than this many seconds.
+        Only events that are at least this many seconds old are archived.
     progress
         Called after each batch of events.
     piece_events
@@ -93,13 +93,13 @@ def archive_model(
     Raises
     ------
     FailedPrecondition
-        The store has other events than the archive.
+        If the store has other events than the archive.
     StoreBusy
-        Another process writes to the archive of this model.
+        If another process writes to the archive of this model.
     CorruptStore
-        The manifest is damaged, or a piece that was read back differs from what was written.
+        If the manifest is damaged, or a piece that was read back differs from what was written.
     StoreError
-        A file cannot be read or written, for example because the disk is full.
+        If a file cannot be read or written, for example because the disk is full.
     """
     load_pyarrow()
     if not 0 <= older_than_s <= MAX_AGE_S:
@@ -131,7 +131,7 @@ def archive_model(
 
 @contextmanager
 def _locked_folder(target: Path, uid: str) -> Iterator[Path]:
-    """Create the folder of a model if necessary and lock it against other processes."""
+    """Create the folder of a model if necessary, and lock it against other processes."""
     folder = target / uid
     try:
         target.mkdir(mode=0o700, exist_ok=True)
@@ -154,7 +154,7 @@ def _locked_folder(target: Path, uid: str) -> Iterator[Path]:
 def _check_same_history(connection: Connection, row: AnyRow, manifest: Manifest, folder: Path) -> None:
     """Raise if the store does not have the last events of the archive.
 
-    A log only grows at its end, so equal last events, with their times, mean equal logs before them.
+    A log only grows at its end, so if the last events are equal, with their times, all earlier ones are too.
     """
     if not manifest.pieces:
         return
@@ -190,9 +190,9 @@ def _stored_events(connection: Connection, key: int, first: int, last: int) -> I
 
 
 def _last_event(connection: Connection, row: AnyRow, after: int, latest: float | None) -> int:
-    """Return the last event before the first one that is later than `latest`.
+    """Return the number of the last event before the first one that is later than `latest`.
 
-    The events of one call have one time, so this is never between them.
+    All events of a call have the same time, so a call is never split.
     """
     if latest is not None:
         later = (log.c.model_id == row.id, log.c.sequence > after, log.c.created_at > latest)
@@ -213,7 +213,7 @@ def _live_row(connection: Connection, row: AnyRow) -> AnyRow:
 
 
 def _manifest_head(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
-    """Return the head of a manifest in the form that JSON gives back."""
+    """Return the head of a manifest in the form in which JSON restores it."""
     head: dict[str, Any] = json.loads(line_of(head_of(connection, _live_row(connection, row), last)))
     return head
 
@@ -228,7 +228,7 @@ def _add_piece(
     piece_events: int,
     progress: Progress,
 ) -> Manifest:
-    """Write the next piece, read it back, and return the manifest that lists it, which is on the disk."""
+    """Write the next piece and read it back; write the manifest that lists it, and return that."""
     before = manifest.last_sequence
     path = folder / piece_file(before + 1)
     with store._database.read(unhurried=True) as connection, new_file(path) as stream:
@@ -246,7 +246,7 @@ def _add_piece(
 
 
 def _first_piece(events: Iterable[Event], piece_events: int) -> Iterator[Event]:
-    """Yield events until a piece is full and a call ends, so that a model can be rebuilt from complete calls."""
+    """Yield events until a piece is full and a call is complete, so that no archive ends within a call."""
     before: Event | None = None
     size = 0
     for count, event in enumerate(events):
@@ -261,12 +261,12 @@ def _first_piece(events: Iterable[Event], piece_events: int) -> Iterator[Event]:
 
 
 def _is_same_call(one: Event, other: Event) -> bool:
-    """Return whether two neighbours may come from one call, such as statements and their combined label."""
+    """Return whether two successive events may come from one call, such as a statement and its combined label."""
     return not ALONE & {one["kind"], other["kind"]} and one["created_at"] == other["created_at"]
 
 
 def _check_written(stream: BufferedIOBase, path: Path, written: tuple[int, str]) -> None:
-    """Read a new piece back, compare it with what was written, and leave the stream at its end."""
+    """Read a new piece back, compare it with what was written, and move the stream to its end."""
     if _digest_events(chain.from_iterable(read_events(stream, path))) != written:
         raise CorruptStore(f"{path}: {written[0]:,} events were written, but others were read back")
     stream.seek(0, os.SEEK_END)

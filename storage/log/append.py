@@ -1,11 +1,12 @@
 """Appends instances. A transaction makes one insert per model, however many pushes it contains.
 
-Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
-was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
+Rows are nearly always new, so they are inserted without looking up their ids: the unique index reports ids that exist.
+If there is one, the transaction is rolled back and repeated, now with all ids looked up, to tell known rows from
+conflicting ones.
 
-A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`;
-`quercus.labelling.row_values`). The bytes of two forms of a label that mean the same differ
-(`quercus.belief.codec`). The display is not part of the content.
+A row is known if its id is stored with the same content: the same bytes of values and label (`Content`,
+`quercus.labelling.row_values`). Two encodings of equivalent labels count as different (`quercus.belief.codec`). The
+display is not part of the content.
 """
 
 from collections import defaultdict
@@ -49,7 +50,7 @@ _COUNT = Prepared(
 
 
 class _ThereAlreadyError(Exception):
-    """An id to insert exists already, or another transaction inserted it."""
+    """An id to insert exists already."""
 
 
 def append_all(
@@ -57,13 +58,13 @@ def append_all(
     pushes: Sequence[Push],
     clocks: StoreClock,
 ) -> list[Outcome]:
-    """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
+    """Store each push completely or not at all; return its outcome, or the exception with which it was refused.
 
     Parameters
     ----------
-    transaction : opens one that writes.
+    transaction : opens a write transaction.
     pushes : in order.
-    clocks : asked once a model is held, within the transaction.
+    clocks : read once a model is locked.
     """
     try:
         with transaction() as connection:
@@ -85,9 +86,7 @@ def _append_pushes(
             outcomes[place] = error
         else:
             by_model[push.model].append(place)
-    for name, places in sorted(
-        by_model.items()
-    ):  # two who hold several models wait for each other in one order
+    for name, places in sorted(by_model.items()):  # every transaction locks models in this order: no deadlock
         mine = [pushes[place] for place in places]
         outcomes.update(zip(places, _append_to_model(connection, name, mine, clock, checks_ids), strict=True))
     return [outcomes[place] for place in range(len(pushes))]
@@ -112,13 +111,13 @@ def _append_to_model(
 
 
 class _Appender:
-    """One model in one transaction. Rows wait in columns until `write_rows`."""
+    """The pushes to one model in one transaction. Rows are collected as columns until `write_rows`."""
 
     def __init__(self, connection: Connection, row: AnyRow, pushes: Sequence[Push], checks_ids: bool) -> None:
         self.connection = connection
         self.row = row
         self.checked_ids = checks_ids
-        self.known: dict[str, Content] = {}  # only when looked
+        self.known: dict[str, Content] = {}  # only if `checked_ids`
         if checks_ids:
             self.known = _stored_rows(connection, self.row, [each for push in pushes for each in push.ids])
         self.taken: set[str] = set()
@@ -128,12 +127,12 @@ class _Appender:
         self.displays: dict[str, bytes] = {}
 
     def add_push(self, push: Push) -> AppendedBatch:
-        """Take a push; nothing is kept before everything is checked."""
+        """Add a push; if it is refused, nothing of it is kept."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
         if push.extensions not in (None, shapes_of(self.row).extensions):
             raise Stale(f"model {push.model} was extended: read its attributes and classes again")
-        # first: with old numbers of values, rows would seem to conflict with the same rows in the store
+        # before the rows: with outdated numbers of values, they would seem to conflict with the same stored rows
         _check_vocabulary(self.connection, self.row, push.new_values)
         (ids, values, labels), refused = self._new_rows(push)
         if refused and push.new_values:
@@ -145,7 +144,7 @@ class _Appender:
             self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
         if push.displays:
             fresh, left_out = set(ids), {each.row for each in refused}
-            # from the end: of a row that is in the push twice the first counts
+            # from the end, because the first of several rows with the same id counts
             for place in reversed(range(len(push.ids))):
                 each, data = push.ids[place], push.displays[place]
                 if data and each in fresh and place not in left_out:
@@ -180,7 +179,7 @@ class _Appender:
         _COUNT.run(self.connection, key=self.row.id, count=len(self.ids))
 
     def _new_rows(self, push: Push) -> tuple[Columns, tuple[AlreadyExists, ...]]:
-        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), and refused ones."""
+        """Return the rows that are new (to the store, earlier pushes, and this one), and the refused ones."""
         values = pack_rows(push.values, push.parts)
         different = set(push.ids)
         if (

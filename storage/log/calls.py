@@ -1,4 +1,4 @@
-"""The store's calls about the log; `Store` has them too. Every call is one transaction."""
+"""The part of `Store` for the log. Every call is one transaction."""
 
 from collections.abc import Sequence
 
@@ -21,18 +21,18 @@ class LogCalls(StoreCalls):
         labels: Sequence[bytes],
         new_values: Sequence[NewValue] = (),
     ) -> AppendedBatch:
-        """Append a batch of instances, whole or not at all.
+        """Append a batch of instances, completely or not at all.
 
         Parameters
         ----------
         ids : sequence of str
             One per row. A row whose id is stored with the same values and label is not stored again.
         values : float64 (n, K)
-            NaN = missing.
+            NaN where a value is missing.
         labels : sequence of bytes
             The source's labels, encoded by `belief.codec`.
         new_values : sequence of NewValue
-            Nominal values that this batch brings; stored with it.
+            Nominal values that this batch has for the first time; stored with it.
 
         Raises
         ------
@@ -47,19 +47,18 @@ class LogCalls(StoreCalls):
         return outcome
 
     def append_group(self, pushes: Sequence[Push]) -> list[Outcome]:
-        """Append several batches in one commit (group commit), in order; each is stored whole or not at all.
+        """Append several batches in one commit (group commit), in order; each is stored completely or not at all.
 
         Returns
         -------
         list
-            One per push: its outcome, or the exception that `append_instances` would have raised (such a
-            push leaves no trace and does not stop the others). An exception of the store itself
-            (`StoreError`) is raised, and nothing of the group is stored.
+            For each push its outcome, or the exception that `append_instances` would have raised; the other pushes are
+            stored nevertheless. A `StoreError` is raised instead, and nothing of the group is stored.
         """
         return append_all(self._database.write, pushes, self._clocks)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
-        """Return the learned nominal values by attribute, in the order they came; attributes without any are absent."""
+        """Return the learned nominal values by attribute, in order of arrival; attributes without any are absent."""
         with self._database.read() as connection:
             return event_log.read_vocabulary(connection, model)
 
@@ -71,20 +70,21 @@ class LogCalls(StoreCalls):
     def read_log(
         self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24
     ) -> LogSegment:
-        """Read the log after sequence number `after`, with instances as columns: for readers of the whole log.
+        """Read the log after sequence number `after`, with instances as columns, to read the whole log fast.
 
         Parameters
         ----------
         rows : int
             Most events in the result.
         size_bytes : int
-            The result ends soon after its values and labels exceed this; it has at least one event, if the log has.
+            The result ends soon after its values and labels exceed this size; it has at least one event if there is
+            one.
         """
         with self._database.read() as connection:
             return reading.read_log(connection, model, after, rows, size_bytes)
 
     def get_instance(self, model: str, id: str) -> list[Event]:  # noqa: A002 - its name on the wire
-        """Return the events about one instance, oldest first; its INSTANCE event leads."""
+        """Return the events of one instance, oldest first, beginning with its INSTANCE event."""
         with self._database.read() as connection:
             return event_log.get_instance(connection, model, id)
 
@@ -99,17 +99,17 @@ class LogCalls(StoreCalls):
             return event_log.row_ids(connection, model, after, limit)
 
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
-        """Return the events about some instances, oldest first, by the sequence of their INSTANCE event."""
+        """Return the events of instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
             return event_log.instance_history(connection, model, instances)
 
     def newest_rows(self, model: str, limit: int) -> list[int]:
-        """Return the sequences of the last `limit` instances with a label event and of the last `limit` pushed."""
+        """Return the sequences of the instances of the last `limit` label events, and of the last `limit` pushed."""
         with self._database.read() as connection:
             spoken = event_log.newest_spoken(connection, model, limit)
             return sorted({*spoken, *event_log.newest_instances(connection, model, limit)})
 
     def displays(self, model: str, instances: Sequence[int]) -> dict[int, bytes]:
-        """Return the displays of some instances, by the sequence number of their INSTANCE event; most have none."""
+        """Return the displays of instances that have one, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
             return read_displays(connection, model, instances)

@@ -1,4 +1,4 @@
-"""Displays of rows: written with them, read for those who may see them, never part of the evidence."""
+"""Displays of rows, which are stored with the rows, and are not part of the evidence."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def read_displays(connection: Connection, name: str, instances: Sequence[int]) -
 
 
 def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:
-    """Return the displays of rows of a model whose row is known; see `read_displays`."""
+    """Return the displays of rows by the model's key; see `read_displays`."""
     if not instances:
         return {}
     wanted = json.dumps([int(instance) for instance in instances])

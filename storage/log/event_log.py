@@ -1,4 +1,4 @@
-"""The evidence log: append-only, one sequence of numbers a model, without gaps."""
+"""The evidence log: append-only; the events of each model are numbered without gaps."""
 
 import json
 from collections import defaultdict
@@ -7,7 +7,17 @@ from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Select, bindparam, func, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    select,
+    union_all,
+    update,
+)
 
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, Event, EventKind
@@ -19,7 +29,7 @@ from quercus.storage.json_values import one_of
 from quercus.storage.prepared import Prepared, Write, write_together
 from quercus.storage.records import EventSelection
 from quercus.storage.rows import chunks_of, find_model, shapes_of
-from quercus.storage.schema import AnyRow, log, vocabulary
+from quercus.storage.schema import AnyRow, log, model, vocabulary
 
 MAX_SEQUENCE = 2**62
 STATED_SINCE = select(log.c.instance).where(
@@ -28,7 +38,7 @@ STATED_SINCE = select(log.c.instance).where(
     log.c.instance.is_not(None),
     log.c.sequence > bindparam("behind"),
 )
-"""Instances with labels that nobody was asked for after an event."""
+"""Instances with statements or adjudications after the event `behind`."""
 _LEARNED = Prepared(
     select(vocabulary.c.attribute, vocabulary.c.value)
     .where(vocabulary.c.model_id == bindparam("of"))
@@ -37,7 +47,7 @@ _LEARNED = Prepared(
 
 
 def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
-    """Learned values by attribute; a list to add to for the others."""
+    """Return the learned values by attribute."""
     values: defaultdict[int, list[str]] = defaultdict(list)
     for attribute, value in _LEARNED.run_for_all(connection, of=model_id):
         values[attribute].append(value)
@@ -45,13 +55,13 @@ def learned_values(connection: Connection, model_id: int) -> defaultdict[int, li
 
 
 def read_vocabulary(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
-    """Learned values by attribute, in the order they came."""
+    """Return the learned values by attribute, in order of arrival."""
     known = learned_values(connection, find_model(connection, name).id)
     return {attribute: tuple(values) for attribute, values in known.items()}
 
 
 def read_events(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """Events after sequence number `after`, in order."""
+    """Return events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     wanted = (
@@ -64,14 +74,14 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
 
 
 def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
-    """Events of other kinds than INSTANCE after `after` and up to `last`, in order."""
+    """Return events of other kinds than INSTANCE, after `after` and up to `last`, in order."""
     there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
     wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
     return _as_events(connection.execute(wanted), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """INSTANCE events after sequence number `after`, in order."""
+    """Return INSTANCE events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
@@ -80,7 +90,7 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
 
 
 def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
-    """Ids of the instances after sequence number `after`, in order."""
+    """Return the ids of the instances after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     mine = (log.c.model_id == find_model(connection, name).id, log.c.sequence > after, log.c.id.is_not(None))
     return list(
@@ -89,7 +99,7 @@ def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[s
 
 
 def get_instance(connection: Connection, name: str, identifier: str) -> list[Event]:
-    """Everything said about one instance, oldest first; its INSTANCE event leads."""
+    """Return the events of one instance, oldest first, beginning with its INSTANCE event."""
     row = find_model(connection, name)
     wanted = select(log.c.sequence).where(log.c.model_id == row.id, log.c.id == identifier)
     sequence = connection.execute(wanted).scalar_one_or_none()
@@ -99,12 +109,12 @@ def get_instance(connection: Connection, name: str, identifier: str) -> list[Eve
 
 
 def instance_history(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, list[Event]]:
-    """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
+    """Return the events of instances, oldest first, by the sequence of their INSTANCE event."""
     return history_of(connection, find_model(connection, name), instances)
 
 
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
-    """Return the events of instances of a model whose row is known; see `instance_history`."""
+    """Return the events of instances, by the model's row; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
     wanted = json.dumps([int(instance) for instance in found])
     rows = _SAID.run_for_all(connection, model=row.id, instances=wanted) if found else []
@@ -117,11 +127,11 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
 
 
 def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event]:
-    """The newest OPINION and STATEMENT events, oldest first."""
+    """Return the newest `limit` OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     found: list[Event] = []
-    for kind in (EventKind.OPINION, EventKind.STATEMENT):  # one by one, so that the index applies
+    for kind in (EventKind.OPINION, EventKind.STATEMENT):  # separately, so that the index applies
         mine = (log.c.model_id == row.id, log.c.kind == kind, log.c.instance.is_not(None))
         newest = _select_events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
         found += _as_events(connection.execute(newest), row)
@@ -137,7 +147,7 @@ def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
 
 
 def newest_instances(connection: Connection, name: str, limit: int) -> list[int]:
-    """Sequences of the instances that were pushed last."""
+    """Return the sequences of the instances that were pushed last."""
     model_id = find_model(connection, name).id
     mine = (log.c.model_id == model_id, log.c.kind == EventKind.INSTANCE)
     rows = select(log.c.sequence).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
@@ -145,7 +155,7 @@ def newest_instances(connection: Connection, name: str, limit: int) -> list[int]
 
 
 def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
-    """Sequence of the INSTANCE event of each id that is there."""
+    """Return the sequence of the INSTANCE event of each id that is stored."""
     found: dict[str, int] = {}
     for chunk in chunks_of(ids):
         mine = (log.c.model_id == model_id, log.c.id.in_(chunk))
@@ -177,12 +187,22 @@ def labeller_events(connection: Connection, name: str, selection: EventSelection
 
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:
-    """Append events; the caller holds the model and counts them."""
+    """Append events; the caller has locked the model, and counts them."""
     write_together(connection, new_events(model_id, events, now))
 
 
+def append_labels(connection: Connection, row: AnyRow, events: Sequence[Event], now: Timestamps) -> None:
+    """Append events about instances to the log of a locked model, and count them and their conflicts."""
+    add_events(connection, row.id, events, now)
+    counts = {
+        "sequence_committed": row.sequence_committed + len(events),
+        "conflicts": row.conflicts + sum(event.conflict for event in events),
+    }
+    connection.execute(update(model).where(model.c.id == row.id).values(counts))
+
+
 def new_events(model_id: int, events: Sequence[Event], now: Timestamps) -> Write:
-    """Return events to write; see `add_events`."""
+    """Return the insert of events, for `write_together`."""
     rows = [
         {"model_id": model_id, "clock": now.clock, **_cells_of(replace(event, created_at=now.wall))}
         for event in events
@@ -203,12 +223,12 @@ _STORED = {
     each.name: (EVENT_FIELDS[each.name], None if each.default is MISSING else each.default)
     for each in fields(Event)
 }
-"""The storage of each field, and its value where the row has NULL."""
+"""The storage of each field, and its value if the cell is NULL."""
 
 
 @cache
 def _select_events() -> Select[Any]:
-    # An answer's row has the id of its instance. `origin` is looked up only for those rows.
+    # `origin` is the INSTANCE event, which has the id.
     origin = log.alias("origin")
     same = (origin.c.model_id == log.c.model_id) & (origin.c.sequence == log.c.instance)
     cells: dict[str, ColumnElement[Any]] = {
@@ -223,7 +243,7 @@ def _select_events() -> Select[Any]:
 
 
 def _said_of() -> CompoundSelect[Any]:
-    """Return the events of `instances`: their own, and what was said about them."""
+    """Select the INSTANCE events of `instances`, and the labellers' events about them."""
     there, events = log.c.model_id == bindparam("model"), _select_events()
     own = events.where(there, one_of(log.c.sequence, "instances"), log.c.kind == EventKind.INSTANCE)
     return union_all(own, events.where(there, one_of(log.c.instance, "instances")))
@@ -233,7 +253,7 @@ _SAID = Prepared(_said_of())
 
 
 def _as_events(rows: Iterable[AnyRow], model: AnyRow) -> list[Event]:
-    """Return events of a model, in its present shape."""
+    """Return rows of a model as events, in its present shape."""
     kinds = {int(kind): kind for kind in EventKind}
     events = [
         Event(row[0], kinds[row[1]], 0 if row[1] == EventKind.SPECIFICATION else row[2], *tuple(row)[3:])

@@ -1,1 +1,1 @@
-"""Alembic migrations, shipped inside the package."""
+"""Alembic migrations, part of the package."""

@@ -1,6 +1,6 @@
-"""Runs the migrations on the connection that `storage.migrate` hands over, inside its transaction.
+"""Runs the migrations on the connection of `storage.migrate`, within its transaction.
 
-The docstring of `storage.migrate` describes changes of the schema.
+The docstring of `storage.migrate` says how to change the schema.
 """
 
 from alembic import context

@@ -1,4 +1,4 @@
-"""The statements that only PostgreSQL has."""
+"""The operations of PostgreSQL."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,10 +21,11 @@ from quercus.storage.postgres.texts import arrays_of, text_of, text_together
 from quercus.storage.prepared import Prepared, Write
 
 WRITTEN: Final = "quercus_written"
-"""Key in a connection's `info` of the number of rows that were written through it."""
+"""Key in a connection's `info`: the number of rows that were written through it."""
 
 FEW: Final = 1000
-"""Rows that go with their statement: PostgreSQL waits for ever for the rest of a copy whose client is stopped."""
+"""Most rows that are sent with their statement instead of by COPY: PostgreSQL would wait for the rest of a copy for
+ever if the client were suspended."""
 
 _PUSH: Final = f"""
 INSERT INTO log (model_id, sequence, id, "values", label, created_at, clock, kind, author, reliability, conflict)
@@ -49,7 +50,7 @@ class PostgresBackend(Backend):
     def fetch(
         self, connection: Connection, prepared: Prepared, values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a prepared statement by the driver."""
+        """Run a prepared statement through the driver; return its rows."""
         text, constants = text_of(prepared)
         with _cursor(connection) as cursor:
             cursor.execute(text, {**constants, **values}, prepare=True, binary=True)
@@ -64,13 +65,13 @@ class PostgresBackend(Backend):
         connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + sum(len(rows) for _, rows in writes)
 
     def insert(self, table: Table) -> Any:
-        """Return an insert statement that knows ``on_conflict_do_nothing``."""
+        """Return an insert statement that has ``on_conflict_do_nothing``."""
         return postgresql.insert(table)
 
     def insert_rows(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Insert rows by one statement, or copy them into the table where they are many."""
+        """Insert rows by one statement, or many by COPY."""
         ahead = iter(rows)
         first = list(islice(ahead, FEW + 1))
         if len(first) <= FEW:
@@ -95,7 +96,7 @@ class PostgresBackend(Backend):
         labels: Sequence[bytes],
         now: Timestamps,
     ) -> bool:
-        """Insert INSTANCE events `first`, `first` + 1, ... by one statement, whose constants are sent once."""
+        """Insert INSTANCE events `first`, `first` + 1, ... by one statement, in which constants are sent only once."""
         given = (model_id, first, now.wall, now.clock, list(ids), list(values), list(labels))
         with _cursor(connection) as cursor:
             cursor.execute(_PUSH, given, prepare=True)
@@ -115,7 +116,7 @@ def _cursor(connection: Connection) -> Iterator["psycopg.Cursor[Any]"]:
         with psycopg.Cursor(driver) as cursor:
             yield cursor
     except psycopg.Error:
-        if driver.closed:  # SQLAlchemy is to notice, and to give up its other connections too
+        if driver.closed:  # let SQLAlchemy notice, so that it also drops its other connections
             with suppress(SQLAlchemyError):
                 connection.exec_driver_sql("SELECT 1")
         raise
@@ -128,7 +129,7 @@ def _note_written(connection: Connection, cursor: "psycopg.Cursor[Any]") -> None
 
 @cache
 def _copy_statement(table: Table, columns: tuple[str, ...]) -> tuple[sql.Composed, list[str]]:
-    """Return the statement that copies rows in binary, and the types of the columns."""
+    """Return the COPY statement in binary, and the types of the columns."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     types = (table.c[name].type.compile(_DIALECT) for name in columns)
     bare = [written.partition("(")[0].partition(" COLLATE")[0].lower() for written in types]

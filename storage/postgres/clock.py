@@ -1,8 +1,8 @@
-"""The clock of a store that several machines use: the database's.
+"""The lease clock of a store that several machines use: the database's clock.
 
-It is asked within the transaction, when the model is held, and never tells less than what was written before: a
-database server that takes over from another may be behind it. A store that was moved goes on where its clock stood:
-`lease_clock` says by how much it is ahead.
+It is read within the transaction, once the model is locked. It never goes back behind a time that was written, although
+the clock of a standby that takes over may be behind. A store that was moved continues where its clock stood:
+`lease_clock` has the offset.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from sqlalchemy import Connection, text
 
 from quercus.storage.clocks import DATABASE, Timestamps
 
-# The newest step that anybody has committed: of a model that is held, all steps are.
+# The maximum covers all committed steps, and those are all steps of a locked model.
 _MOMENT: Final = text(
     f"SELECT greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
     "(SELECT max(clock) FROM query_history)) AS clock, now AS wall "
     "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS told"
 )
 LARGE_LAG_S: Final = 3600.0
-"""The clocks of a standby and of the server that it takes over from differ by less, in seconds."""
+"""More than the clocks of a standby and of its primary differ, in seconds."""
 
 _GO_ON: Final = text(
     'UPDATE lease_clock SET "offset" = newest.clock - newest.wall '  # noqa: S608 - constants of ours
@@ -30,9 +30,10 @@ _GO_ON: Final = text(
 
 
 def resume_clock(connection: Connection) -> None:
-    """Let the lease clock run where it would stand still for long, because the database's was far ahead once.
+    """Advance the offset of the lease clock if the database's clock was once far ahead.
 
-    Else no lease would end, and no grower count as dead, until the database's clock is there again: years, maybe.
+    Otherwise no lease would end, and no grower would count as dead, until the database's clock gets there again, maybe
+    after years.
     """
     connection.execute(_GO_ON)
 
@@ -43,7 +44,7 @@ class DatabaseClock:
     Parameters
     ----------
     wall : callable, optional
-        Seconds since 1970, for times that are shown; None: the database's.
+        Returns seconds since 1970, for times that people see; None for the database's clock.
     """
 
     def __init__(self, wall: Callable[[], float] | None = None) -> None:

@@ -1,8 +1,8 @@
 """The PostgreSQL dialect of the store (see `quercus.storage.dialect`).
 
 Writers lock rows: first those of the models that they change, in order of name, and last the counter of changes.
-Readers see one state of the store (REPEATABLE READ) and lock nothing. If a client is cut off while it locks a row, the
-server ends its connection within `IDLE_S`.
+Readers see a single state of the store (REPEATABLE READ) and lock nothing. If a client is cut off while it holds a
+lock, the database server ends its connection after `IDLE_S`.
 """
 
 import threading
@@ -36,25 +36,25 @@ from quercus.storage.prepared import Prepared
 from quercus.storage.urls import with_secrets, without_password
 
 POOL_SIZE: Final = 8
-POOL_OVERFLOW: Final = 24  # more threads than this at once wait for a connection
+POOL_OVERFLOW: Final = 24  # connections beyond the pool; further threads wait
 IDLE_S: Final = 5.0
-"""The database server ends a transaction that is idle for this time, and releases its locks."""
+"""Seconds after which the database server ends an idle transaction, and releases its locks."""
 
 COUNTER_MAX_AGE_S: Final = 0.02
-"""Greatest age of the counter of changes, unless a change is announced."""
+"""Greatest age of the counter of changes, in seconds, unless a change is announced."""
 
 CHANNEL: Final = "quercus"
 OLDEST: Final = 140_000
-"""Number of the oldest supported version of PostgreSQL; upstream supports it too."""
+"""The oldest supported version of PostgreSQL, as a number; upstream supports it too."""
 
 _NOT_BY_INDEX: Final = tuple(
     f"enable_{way}" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")
 )
-"""Ways to read more rows than are wanted. Statements look up few rows by an index. The plan of one is made while its
-tables are small and have no statistics, and is kept; when they have grown it would read them whole. A bitmap is made
-of all entries of an index; a plain scan marks those of dead rows, and passes them over the next time."""
+"""Plans that are switched off. All statements look up few rows by an index. A plan is made while its tables are small
+and have no statistics, and is kept; once they had grown, it would read them completely. A bitmap scan visits dead
+entries of an index every time, while a plain index scan marks them and skips them the next time."""
 
-SCHEMA_LOCK: Final = 0x71756572_00000001  # of advisory locks, which have numbers
+SCHEMA_LOCK: Final = 0x71756572_00000001  # number of the advisory lock
 _SETTINGS: Final = text(
     "SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named, "
     "current_setting('server_encoding') AS encoding, "
@@ -64,7 +64,7 @@ _SETTINGS: Final = text(
 
 
 class BinaryCursor(psycopg.Cursor[Any]):
-    """A cursor that reads in binary: bytes come as they are, not as twice as many hexadecimal digits."""
+    """A cursor that reads in binary, so that bytes are not sent as hexadecimal digits, which take twice the space."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -79,9 +79,9 @@ class PostgresDialect:
     url : URL
         Of SQLAlchemy; its parameters are those of libpq.
     busy_timeout_s : float
-        How long a writer waits for a row.
+        Seconds for which a writer waits for a row.
     read_only : bool
-        Nothing is written.
+        True if nothing is written.
     """
 
     one_writer = False
@@ -115,10 +115,10 @@ class PostgresDialect:
         return shown.update_query_dict(place).render_as_string()
 
     def make_ready(self) -> None:
-        """Nothing to do: the database must be there."""
+        """Do nothing: the database must exist."""
 
     def check_exists(self) -> None:
-        """Raise when it cannot be reached, or does not exist."""
+        """Raise if the database cannot be reached, or does not exist."""
         engine = self.create_engine()
         try:
             engine.connect().close()
@@ -128,7 +128,7 @@ class PostgresDialect:
             engine.dispose()
 
     def create_engine(self) -> Engine:
-        """Engine whose connections are hung up on when they are cut off."""
+        """Return an engine; the database server ends its connections when they are cut off."""
         given = self._url.query
         settings = {
             "lock_timeout": f"{max(1, round(1000 * self.busy_timeout_s))}",
@@ -153,7 +153,7 @@ class PostgresDialect:
             pool_size=POOL_SIZE,
             max_overflow=POOL_OVERFLOW,
             pool_timeout=max(self.busy_timeout_s, 1.0),
-            pool_use_lifo=True,  # the one used last has its statements prepared
+            pool_use_lifo=True,  # the connection used last has its statements prepared
             connect_args=arguments,
             execution_options={OPTION: PostgresBackend()},
         )
@@ -162,10 +162,10 @@ class PostgresDialect:
         return engine
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
-        """Nothing to do: the driver begins with the first statement."""
+        """Do nothing: the driver begins a transaction with the first statement."""
 
     def prepare_database(self, engine: Engine) -> None:
-        """Look at the settings of the server; raise when they would break a promise."""
+        """Check version and settings of the database server; raise if they are unsafe or unsupported."""
         with engine.connect() as connection:
             found = connection.execute(_SETTINGS).one()
         if found.version < OLDEST:
@@ -192,19 +192,19 @@ class PostgresDialect:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
 
     def teach_planner(self, connection: Connection) -> None:
-        """Nothing to do: autovacuum tells it."""
+        """Do nothing: autovacuum keeps statistics."""
 
     def path_beside(self, suffix: str) -> None:
-        """Nothing: other machines use the store as well."""
+        """Return None: the store is not a file."""
 
     def check_in_place(self) -> None:
         """Do nothing: a database in use cannot be replaced."""
 
     def remember_files(self) -> None:
-        """Nothing to do."""
+        """Do nothing, see `check_in_place`."""
 
     def allow_pauses(self, connection: Connection) -> None:
-        """Do not hang up on this transaction for being idle."""
+        """Keep the database server from ending this transaction when it is idle."""
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
 
     def rows_written(self, connection: Connection) -> int:
@@ -216,11 +216,11 @@ class PostgresDialect:
         self._committed = True
 
     def notify_on_commit(self, connection: Connection) -> None:
-        """Make all others read the counter at once. This costs time in the commit, so few commits should do it."""
+        """Make all other processes read the counter at once. It slows the commit down, so few commits should do it."""
         connection.execute(text(f"NOTIFY {CHANNEL}"))
 
     def change_token(self, engine: Engine) -> int:
-        """Return the counter of changes: at most `COUNTER_MAX_AGE_S` old, and read anew after an announcement."""
+        """Return the counter of changes, at most `COUNTER_MAX_AGE_S` old; after an announcement it is read again."""
         with self._token_lock:
             try:
                 if self._listener is None:
@@ -237,10 +237,10 @@ class PostgresDialect:
             return self._token
 
     def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> None:
-        """None: the connection of `change_token` has one purpose."""
+        """Return None: rows are read in a transaction."""
 
     def _detached_connection(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
-        """Return an exclusive connection, outside of any transaction, on which a statement was executed."""
+        """Return a connection of our own in autocommit mode, on which a statement was executed."""
         raw = engine.raw_connection()
         driver = raw.driver_connection
         raw.detach()
@@ -250,7 +250,7 @@ class PostgresDialect:
         return driver
 
     def own_clock(self, wall: Callable[[], float] | None) -> DatabaseClock:
-        """The database's clocks: processes of several machines may use it."""
+        """Return the database's clocks, because several machines may use the store."""
         return DatabaseClock(wall)
 
     def resume_clock(self, connection: Connection) -> None:
@@ -263,24 +263,24 @@ class PostgresDialect:
             return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
     def claim(self, engine: Engine, holder: str) -> None:
-        """Nothing to do: growers are members, and fenced (see `growers`)."""
+        """Do nothing: several growers may share the store (see `growers`)."""
 
     def find_faults(self, engine: Engine, seconds: float) -> str:
-        """Nothing: the database server checks its own files."""
+        """Return no faults: the database server checks its own files."""
         return ""
 
     def check_room(self, engine: Engine) -> None:
-        """Nothing to do: only the database server knows its disk."""
+        """Do nothing: only the database server knows its disk."""
 
     def keep_reserve(self, engine: Engine) -> None:
-        """Nothing to do."""
+        """Do nothing, see `check_room`."""
 
     def lend_reserve(self) -> None:
-        """Nothing to do."""
+        """Do nothing, see `check_room`."""
 
     @contextmanager
     def open_reserve(self, engine: Engine) -> Iterator[None]:
-        """Raise: there is none."""
+        """Raise `NoSpace`, because no space is reserved."""
         if engine is not None:
             raise NoSpace(f"{self.store_name} cannot grow: no space is left on the disk")
         yield
@@ -306,7 +306,7 @@ class PostgresDialect:
 
 
 def _send_lists_in_binary(driver: "psycopg.Connection[Any]", _record: Any) -> None:
-    """Let the driver send arrays in binary: as texts they took it two to nine times the CPU time."""
+    """Let the driver send arrays in binary; as texts they take it two to nine times the CPU time."""
     driver.adapters.register_dumper(list, ListBinaryDumper)
 
 

@@ -13,7 +13,7 @@ DRIVER_ERRORS: Final = (SQLAlchemyError, psycopg.Error)
 _BUSY: Final = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
 _LOST: Final = (StoreError, "cannot be reached: does the database server run, and is its address right?")
 _PLACE: Final = (StoreError, "may not be used: are user and password right, and does pg_hba.conf allow them?")
-# By SQLSTATE, else by its class, which are its first two characters.
+# By SQLSTATE, or by its first three or two characters.
 _MEANINGS: Final[dict[str, tuple[type[StoreError], str]]] = {
     "55P03": _BUSY,
     "40P01": (StoreBusy, "waited in a circle with another process: try again"),
@@ -64,7 +64,7 @@ def meant_error(error: Exception, store: str) -> Exception:
 
 
 def _meaning_without_state(cause: psycopg.Error, said: str) -> tuple[type[StoreError], str]:
-    """Return the meaning of an error of the driver itself: no connection could be made, or it was lost."""
+    """Return the meaning of an error of the driver itself: a connection failed, or was lost."""
     if not isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreError, "cannot be used"
     if "does not exist" in said and "database" in said:

@@ -1,4 +1,4 @@
-"""Comparison of the tables, indices, triggers and rules of a PostgreSQL database with those that Quercus makes."""
+"""Comparison of the tables, indices, triggers and rules of a PostgreSQL database with those of Quercus."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -28,7 +28,7 @@ ORDER BY 1, 2
 """
 
 
-# Indices that belong to no constraint. SQLAlchemy's own look at them reads text, and connections are binary.
+# Indices that belong to no constraint. SQLAlchemy's own inspection expects text, but these connections are binary.
 _INDICES: Final = """
 SELECT t.relname, i.relname, x.indisunique FROM pg_index x
 JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
@@ -40,7 +40,7 @@ AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = x.indexrelid AND 
 def foreign_rules(connection: Connection) -> list[tuple[str, str, str, bool]]:
     """See `quercus.storage.backend.Backend`.
 
-    Triggers that run after a row is stored are allowed: tools for replication and audits make them.
+    Triggers that run after a row is stored are allowed: tools for replication and audits create them.
     """
     found = _rows(connection, _TRIGGERS, 3)
     return [(str(kind), str(name), str(table), bool(refused)) for kind, name, table, refused in found]

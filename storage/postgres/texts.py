@@ -1,7 +1,8 @@
-"""Prepared statements as PostgreSQL's driver takes them; many rows, and several changes, are one statement.
+"""Prepared statements as texts for PostgreSQL's driver; many rows and several changes become a single statement.
 
-Each statement is a journey to the database server, and a call that holds a model makes all others wait. They are not
-sent in a pipeline, nor rows by a copy: a client that is stopped in the middle of either holds its locks for ever.
+Each statement is a round trip to the database server, during which a call that has locked a model makes all others
+wait. Pipelines and COPY would also save round trips, but a client that is suspended in the middle of one would hold its
+locks for ever.
 """
 
 import re
@@ -37,16 +38,16 @@ _PLACE: Final = "place"
 
 @cache
 def text_of(prepared: Prepared) -> tuple[str, Mapping[str, Any]]:
-    """Return the text of a statement, and its parameters that never change."""
+    """Return the text of a statement, and the values of its constant parameters."""
     compiled = cast(ClauseElement, prepared.statement).compile(dialect=_DIALECT)
     return str(compiled), {name: value for name, value in compiled.params.items() if value is not None}
 
 
 @cache
 def text_together(changes: tuple[Prepared, ...]) -> str:
-    """Return the text of one statement that makes several changes, each of as many rows as its arrays have elements.
+    """Return the text of one statement that makes several changes, each to as many rows as its arrays have elements.
 
-    The parameters of a change have its place among them in front of their names.
+    The names of a change's parameters begin with the position of the change.
     """
     texts = [
         _PARAMETER.sub(rf"%({place}_\1)s", str(_of_many_rows(each).compile(dialect=_DIALECT)))
@@ -69,7 +70,7 @@ def arrays_of(writes: Sequence[Write]) -> dict[str, list[Any]]:
 
 @cache
 def _parameters(prepared: Prepared) -> Mapping[str, TypeEngine[Any]]:
-    """The type of each parameter by its name."""
+    """Return the type of each parameter, by name."""
     asked = {
         each.key: each.type
         for each in iterate(cast(ClauseElement, prepared.statement))
@@ -79,7 +80,7 @@ def _parameters(prepared: Prepared) -> Mapping[str, TypeEngine[Any]]:
 
 
 def _of_many_rows(prepared: Prepared) -> Insert | Update:
-    """The same insert or update of many rows, whose parameters are arrays."""
+    """Return the same insert or update for many rows; its parameters are arrays."""
     one, given = prepared.statement, _given_rows(prepared)
     if isinstance(one, Insert):
         names = list(_parameters(prepared))

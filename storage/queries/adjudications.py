@@ -1,30 +1,28 @@
-"""Adjudications are written, and the instances that several labellers have labelled are found."""
+"""Writing adjudications, and finding the instances that several labellers have labelled."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from quercus.labelling import adjudication as rules
 from quercus.labelling import checks
 from quercus.labelling.adjudication import WHY_ADJUDICATED, Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import LabelledInstance
-from quercus.labelling.crowds.labellers import MAX_LABELS, crowd_of
 from quercus.labelling.disputes import first_shared
 from quercus.labelling.event import SHARED, Event
-from quercus.labelling.policy import Reliability
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import NotFound
 from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies, statements
-from quercus.storage.queries.desk import KnownModel
+from quercus.storage.queries.desk import KnownModel, crowd_for
 from quercus.storage.rows import find_model, lock_model
-from quercus.storage.schema import log, model
+from quercus.storage.schema import log
 
 
 def append_adjudication(
     connection: Connection, name: str, identifier: str, given: Adjudication, known: KnownModel, clock: Clock
 ) -> AdjudicationOutcome:
-    """Decide between the labellers of an instance, by its id. The same again is acknowledged again."""
+    """Append an adjudication of an instance, by its id; one that is repeated is acknowledged again."""
     checks.name_text("labeller", given.labeller)
     checks.comment(given.comment)
     row = lock_model(connection, name)
@@ -35,19 +33,12 @@ def append_adjudication(
     if place is None:
         raise NotFound("instance", f"{name}/{identifier}")
     policy = policies.policy_of(connection, row.id)
-    crowd = None
-    if policy.reliability is Reliability.ESTIMATED:
-        crowd = known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
+    crowd = crowd_for(connection, name, policy, known)
     said = event_log.history_of(connection, row, [place])[place]
     of = LabelledInstance(said, known.size, policy, crowd, int(row.sequence_committed), now.clock, now.wall)
     outcome, events = rules.adjudicate(given, of)
     if events:
-        event_log.add_events(connection, row.id, events, now)
-        change = {
-            "sequence_committed": of.committed + len(events),
-            "conflicts": row.conflicts + sum(event.conflict for event in events),
-        }
-        connection.execute(update(model).where(model.c.id == row.id).values(change))
+        event_log.append_labels(connection, row, events, now)
         asked = statements.live_queries(connection, row, [place])
         asked = [each for each in asked if not each.gold]
         agenda.drop_queries(connection, row, asked, WHY_ADJUDICATED, now)
@@ -55,7 +46,7 @@ def append_adjudication(
 
 
 def newest_shared(connection: Connection, name: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
-    """Return the instances of the newest `limit` labels of several labellers, and whether there are more."""
+    """Return the events of the instances of the newest `limit` opinions and statements, and whether there are more."""
     events = event_log.newest_opinions(connection, name, limit + 1)
     places = list(dict.fromkeys(event.instance for event in events[-limit:]))
     return {**event_log.instance_history(connection, name, places)}, len(events) > limit
@@ -68,21 +59,23 @@ def shared_instances(
 
     Parameters
     ----------
-    connection, name
-        The model's.
+    connection
+        Connection in a transaction.
+    name
+        Name of the model.
     after
-        Look at the events after this one.
+        Number of the event after which the search begins.
     limit
-        Number of events to look at.
+        Most events to search.
 
     Returns
     -------
     tuple
-        All events of each instance, and the event after which the next instances begin; None: there are no more.
+        All events of each instance, and the value of `after` for the next page; None if there is no next page.
     """
     row = find_model(connection, name)
     found: list[tuple[int, int]] = []
-    for kind in sorted(SHARED):  # one by one, so that the index applies
+    for kind in sorted(SHARED):  # separately, so that the index applies
         mine = (log.c.model_id == row.id, log.c.kind == kind, log.c.instance.is_not(None))
         wanted = select(log.c.sequence, log.c.instance).where(*mine, log.c.sequence > after)
         found += [

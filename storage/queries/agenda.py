@@ -1,4 +1,4 @@
-"""Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
+"""Publishing a tree: its snapshot, and the queries by its agenda, in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, que
 
 KEPT_WITHDRAWN = 1000
 LOOKED_THROUGH = 5000
-"""Numbers of queries among which old withdrawn ones are looked for, as often as any is withdrawn."""
+"""Query numbers that are searched for old withdrawn queries, whenever one is withdrawn."""
 
 DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVE = query_update("position", "asked", "reason", "tree_version")
@@ -67,7 +67,7 @@ _SETTLED_SINCE = select(query.c.instance).where(
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A tree as of an event, its agenda if any, the model it was grown for, and a report (see `Store.publish`)."""
+    """A tree to publish; see `Store.publish` for the fields."""
 
     as_of: int
     data: bytes
@@ -80,7 +80,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """The queries to ask, as of an event, and the version of the tree that they follow from."""
+    """The queries to ask, chosen by event `as_of`, and the version of the tree that asks them."""
 
     as_of: int
     entries: Sequence[AgendaEntry]
@@ -88,7 +88,7 @@ class Agenda:
 
 
 def publish_tree(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
-    """Insert the next tree version and make the queries follow its agenda."""
+    """Insert the next tree version, and update the queries by its agenda; see `Store.publish`."""
     held = _held_model(connection, name, published.key, clock)
     if held is None:
         return 0
@@ -118,13 +118,13 @@ def follow_agenda(
     clock: Clock,
     fence: Fence | None = None,
 ) -> None:
-    """Make the queries follow an agenda that comes after its tree."""
+    """Update the queries by an agenda that is published after its tree."""
     held = _held_model(connection, name, key, clock)
     if held is None:
         return
     row, now = held
     check_fence(connection, row.id, name, fence)
-    if as_of < row.sequence_grown:  # a tree that knows more came
+    if as_of < row.sequence_grown:  # a newer tree was published
         return
     grown = {"newest_version": row.tree_version, "grown": row.sequence_grown, "told": row.report}
     _follow_agenda(connection, row, Agenda(as_of, entries, row.tree_version), grown, now)
@@ -133,7 +133,7 @@ def follow_agenda(
 def replace_report(
     connection: Connection, name: str, report: bytes, *, key: int, clock: Clock, fence: Fence | None = None
 ) -> None:
-    """Replace the report about the model; its tree and queries stay."""
+    """Replace the report about the model; tree and queries stay as they are."""
     held = _held_model(connection, name, key, clock)
     if held is not None:
         row, now = held
@@ -143,7 +143,7 @@ def replace_report(
 
 
 def has_queries(connection: Connection, name: str) -> bool:
-    """Return whether the model has queries: open ones, or leased ones that are open again when they are returned."""
+    """Return whether the model has open queries, or leased ones that will be open again if they are given back."""
     live = (
         (query.c.state <= QueryState.LEASED)
         & (query.c.wanted | (query.c.answers > 0))
@@ -160,7 +160,7 @@ def has_queries(connection: Connection, name: str) -> bool:
 def _held_model(
     connection: Connection, name: str, key: int | None, clock: Clock
 ) -> tuple[AnyRow, Timestamps] | None:
-    """The model's row, held, and since when; None when the model is gone, or is another than that of `key`."""
+    """Lock a model; return its row and the time. None if the model was deleted, or does not have this `key`."""
     try:
         row = lock_model(connection, name)
     except NotFound:
@@ -171,7 +171,7 @@ def _held_model(
 def _follow_agenda(
     connection: Connection, row: AnyRow, agenda: Agenda | None, grown: Mapping[str, Any], now: Timestamps
 ) -> None:
-    """Let the queries follow an agenda, if there is one, and count them with the tree `grown`."""
+    """Update the queries by an agenda, if there is one, and the model's row by `grown`."""
     asked, opened = int(row.sequence_asked), 0
     if agenda is not None:
         expiry.write_expired(connection, row.id, now)
@@ -180,21 +180,21 @@ def _follow_agenda(
 
 
 def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> int:
-    """Withdraw, move and open queries, as the agenda says; return how many are opened."""
+    """Withdraw, move and open queries by the agenda; return the number of those opened."""
     version = agenda.version
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
     behind = {"of": row.id, "behind": agenda.as_of}
     for instance in connection.execute(STATED_SINCE, behind).scalars():
-        wanted.pop(instance, None)  # the tree does not contain its statements yet
+        wanted.pop(instance, None)  # the tree does not know the statements about it yet
     for instance in gold.marked_instances(connection, row.id):
-        wanted.pop(instance, None)  # its label is that of the mark
+        wanted.pop(instance, None)  # its label is known, by the mark
     live = connection.execute(_LIVE, {"of": row.id}).all()
     there: dict[int, AnyRow] = {found.instance: found for found in live if not found.gold}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
-    # Settled after the tree looked: the tree does not know yet that it has its answer.
+    # settled after `as_of`: the tree does not know the answer yet
     passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | {found.instance for found in live}
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
@@ -208,7 +208,7 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
 def drop_queries(
     connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps
 ) -> None:
-    """Withdraw open queries; note for leased ones that they are not wanted any more."""
+    """Withdraw open queries, and note that leased ones are no longer wanted."""
     notes: list[HistoryNote] = []
     lifecycles: list[tuple[int, QueryLifecycle, str | None]] = []
     for found in unnamed:
@@ -232,15 +232,15 @@ def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> Non
 
 
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
-    """Remove old withdrawn queries that nobody ever held; the history of the others is kept for ever.
+    """Remove old withdrawn queries that nobody ever held; all others are kept for ever, with their history.
 
-    Those others become more and more. So this looks through the newest numbers, and through as many before the first
-    that is old: where few queries are withdrawn, some old ones stay.
+    The number of kept queries grows without bound, so only `LOOKED_THROUGH` of the newest numbers are searched, and as
+    many before the first old one. If few queries are withdrawn, some old ones stay.
     """
     if row.query_count <= KEPT_WITHDRAWN:
         return
     number = query.c.number
-    # by number, where there are bounds, and not by the state of all
+    # `each_of`: use the index of numbers, which have bounds here, not that of states
     mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)
     newest_first = (
         select(number).where(*mine, number > row.query_count - LOOKED_THROUGH).order_by(number.desc())
@@ -251,7 +251,7 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     never_held = ~history.ever_held(number, query.c.model_id)
     old = select(number).where(*mine, number <= last, number > last - LOOKED_THROUGH, never_held)
     for chunk in chunks_of(list(connection.execute(old).scalars())):
-        for table in (query_history, query):  # PostgreSQL knows no reference from one to the other
+        for table in (query_history, query):  # PostgreSQL has no foreign key between them that would cascade
             connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))
 
 

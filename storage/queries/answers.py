@@ -1,4 +1,4 @@
-"""Answers, refusals and corrections: what `quercus.labelling.answers` says of them is written, in one transaction."""
+"""Writing answers, refusals and corrections by the rules of `quercus.labelling.answers`."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from quercus.storage.schema import query
 
 
 def answer(desk: Desk, request: AnswerRequest) -> AnswerOutcome:
-    """Settle a query, or open it again for the next answer. The same words again are acknowledged again."""
+    """Settle a query, or open it again for the next answer; an answer that is repeated is acknowledged again."""
     held = desk.held_query(request.claim)
     request.known.check_key(desk.row)
     request.check()
@@ -36,7 +36,9 @@ def answer(desk: Desk, request: AnswerRequest) -> AnswerOutcome:
     if held.is_gold:
         effects = flagged(effects)
     labeller = held.given.labeller
-    if effects.answered and held.life.state is QueryState.OPEN:  # another labeller may have used the budget
+    if (
+        effects.answered and held.life.state is QueryState.OPEN
+    ):  # a late answer: the budget may be used up since
         mine = expiry.count_leased(desk.write(), desk.row.id, desk.now, labeller)
         usage = usage_of(desk, labeller, mine)
         beyond = why_late_answer_is_beyond(usage, desk.policy, desk.now.clock, held.expired)
@@ -58,7 +60,7 @@ def answer(desk: Desk, request: AnswerRequest) -> AnswerOutcome:
 
 
 def settle_pending(connection: Connection, name: str, known: KnownModel, clock: Clock) -> None:
-    """Settle the open queries of a model that have some of several answers; its budget is spent."""
+    """Settle the open queries of a model that have some of several answers, because its budget is spent."""
     desk = read_desk(connection, name, [], clock)
     known.check_key(desk.row)
     committed = int(desk.row.sequence_committed)
@@ -70,7 +72,7 @@ def settle_pending(connection: Connection, name: str, known: KnownModel, clock: 
 def amend_answer(
     connection: Connection, name: str, number: int, change: Amendment, known: KnownModel, clock: Clock
 ) -> AnswerOutcome:
-    """Append a correction; the policy says who may do so. The same again is acknowledged again."""
+    """Append a correction, if the policy allows it; one that is repeated is acknowledged again."""
     desk = read_desk(connection, name, [], clock)
     found = find_query(connection, desk.row, number)
     known.check_key(desk.row)
@@ -90,14 +92,14 @@ def amend_answer(
 
 
 def _as_known_to(labeller: str, number: int, of: LabelledInstance) -> LabelledInstance:
-    """Return of a gold question what the labeller who is asked may know."""
+    """Return the instance of a gold question as the labeller who is asked may see it."""
     return replace(of, said=as_known_to(labeller, of.said, of.size, of.policy.combination, number))
 
 
 def _settled_early(
     desk: Desk, known: KnownModel, crowd: Crowd | None, committed: int, but: int = 0
 ) -> list[tuple[int, Effects]]:
-    """Settle the open queries that have answers, in order of number, `but` one; their events come after `committed`."""
+    """Settle the open queries that have answers, except for number `but`; their events come after `committed`."""
     has_some = (query.c.model_id == desk.row.id, query.c.state == QueryState.OPEN, query.c.answers > 0)
     pending = desk.write().execute(
         select(query).where(*has_some, query.c.number != but).order_by(query.c.number)

@@ -1,4 +1,4 @@
-"""The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
+"""The part of `Store` for queries and labellers. Every call is one transaction."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, cast
@@ -62,14 +62,14 @@ class QueryCalls(StoreCalls):
     ) -> Leased:
         """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
 
-        The tree must contain `min_sequence` and this labeller's last answer or refusal (`Idle.GROWING` until then).
-        Idle is BUDGET_SPENT if the whole budget is answered; ALL_LEASED if other labellers may still give queries back.
-        Labellers do not get queries that they skipped or answered once.
+        Until the tree contains `min_sequence` and this labeller's last answer or refusal, nothing is leased
+        (`Idle.GROWING`). The reason is BUDGET_SPENT if the whole budget is answered, ALL_LEASED if other labellers may
+        still give queries back. Labellers do not get queries that they skipped or answered before.
 
         Parameters
         ----------
         only : InstanceFilter, optional
-            Filter of the instances.
+            Filter by instances.
         credential : str
             Id of the caller's access token, empty if there is none; see `evict_revoked`.
         """
@@ -77,23 +77,23 @@ class QueryCalls(StoreCalls):
         return cast(Leased, self._run_one(request))
 
     def answer(self, model: str, number: int, token: str, words: Words, known: KnownModel) -> AnswerOutcome:
-        """Settle a query by a label, as an ANSWER event, or without one (a refusal), as a REFUSAL.
+        """Settle a query with a label, as an ANSWER event, or refuse it, as a REFUSAL event.
 
-        Where the policy wants several answers, each becomes an OPINION event, and the query is open again, for others;
-        the last one is followed by an ANSWER with the combination of all. Behind an answer to an instance with
-        statements follows a CORRECTION with the combination of all labels. A refusal spends no budget; if others have
-        answered the query already, it is stored as an answer that says nothing.
+        If the policy wants several answers, each becomes an OPINION event, and the query opens again for other
+        labellers; after the last one, an ANSWER has the combination of all. If the instance has statements, a
+        CORRECTION with the combination of all its labels follows. A refusal spends no budget; if others have answered
+        the query already, it is stored as a vacuous answer.
 
-        The same answer again by the same token succeeds with the same sequence. An answer after the lease
-        expired is accepted while nobody else holds or settled the query, growth still wants it, and the
-        budgets allow.
+        The same answer, sent again with the same token, succeeds with the same sequence. An answer after the lease
+        expired is accepted as long as nobody else holds or has settled the query, growth still wants it, and the
+        budgets allow it.
 
         Raises
         ------
         FailedPrecondition
-            If the answer is not accepted, with the reason in words.
+            If the answer is not accepted; the message has the reason.
         ModelReplaced
-            If the model is another one than the known one.
+            If the model is not the known one.
         """
         request = AnswerRequest(LeaseClaim(model, number, token), words, known)
         return cast(AnswerOutcome, self._run_one(request))
@@ -109,24 +109,24 @@ class QueryCalls(StoreCalls):
         return run_group(self._database, self._clocks, calls)
 
     def _run_one(self, call: GroupCall) -> Leased | AnswerOutcome:
-        """Run one lease or answer in a transaction of its own; raise what it raises."""
+        """Run one lease or answer in a transaction of its own."""
         (outcome,) = self.run_group([call])
         if isinstance(outcome, Exception):
             raise outcome
         return cast("Leased | AnswerOutcome", outcome)
 
     def amend(self, model: str, number: int, change: Amendment, known: KnownModel) -> AnswerOutcome:
-        """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
+        """Correct the answer to a query, or take it back, as a CORRECTION event, if the policy allows it.
 
-        The same call again succeeds with the same sequence. If the answer is taken back, the instance may be asked
-        about again, by another query; the budget stays spent.
+        A repeated call succeeds with the same sequence. After an answer is taken back, a new query may ask about the
+        instance again; the budget stays spent.
 
         Raises
         ------
         FailedPrecondition
             If the query is not answered, or this labeller may not correct it.
         ModelReplaced
-            If the model is another one than the known one.
+            If the model is not the known one.
         """
         with self._database.write() as connection:
             return answers.amend_answer(connection, model, number, change, known, self._clock_of(connection))
@@ -134,7 +134,7 @@ class QueryCalls(StoreCalls):
     def plan_statements(self, model: str, batch: StatementBatch, known: KnownModel) -> StatementPlan | None:
         """Compute the combined labels of a batch for `state`, which then locks the model only for a moment.
 
-        None if there is nothing to compute. Raises like `state`.
+        Return None if there is nothing to compute; raise the errors of `state`.
         """
         with self._database.read() as connection:
             return statements.plan_statements(connection, model, batch, known)
@@ -142,21 +142,21 @@ class QueryCalls(StoreCalls):
     def state(
         self, model: str, batch: StatementBatch, known: KnownModel, planned: StatementPlan | None = None
     ) -> StatementOutcome:
-        """Append labellers' statements about stored instances, made without a query: all or none.
+        """Append labellers' statements about stored instances, all or none.
 
-        After them follows, for each instance, the combination of all its labels. Open queries about these instances are
-        withdrawn; leased ones stay with their holders. A repeated statement is not stored again.
+        For each instance, a CORRECTION with the combination of all its labels follows. Open queries about these
+        instances are withdrawn; leased ones stay with their holders. Repeated statements are not stored again.
 
         Raises
         ------
         NotFound
-            If an instance is not stored; the first few are named.
+            If an instance is not stored; the message names the first few.
         AlreadyExists
             If the request was used for other statements.
         FailedPrecondition
-            If there is nothing to take back, or the policy allows no corrections.
+            If there is nothing to take back, or the policy forbids it.
         ModelReplaced
-            If the model is another one than the known one.
+            If the model is not the known one.
         """
         with self._database.write() as connection:
             return statements.append_statements(
@@ -166,10 +166,11 @@ class QueryCalls(StoreCalls):
     def adjudicate(
         self, model: str, identifier: str, given: Adjudication, known: KnownModel
     ) -> AdjudicationOutcome:
-        """Decide between the labellers of an instance, or take that back, as an ADJUDICATION event and what holds then.
+        """Decide between the labellers of an instance, or take the decision back.
 
-        Its open query is withdrawn; a leased one stays with its holder, whose answer changes nothing of what
-        holds. The same call again succeeds with the same sequence.
+        An ADJUDICATION event is stored, and a CORRECTION with the label that now counts. An open query about the
+        instance is withdrawn; a leased one stays with its holder, but the answer will not change the label. A repeated
+        call succeeds with the same sequence.
 
         Raises
         ------
@@ -178,7 +179,7 @@ class QueryCalls(StoreCalls):
         FailedPrecondition
             If nobody has labelled it, there is nothing to take back, or this labeller may not decide.
         ModelReplaced
-            If the model is another one than the known one.
+            If the model is not the known one.
         """
         with self._database.write() as connection:
             return adjudications.append_adjudication(
@@ -186,21 +187,21 @@ class QueryCalls(StoreCalls):
             )
 
     def mark_gold(self, model: str, author: str, marks: Sequence[Mark], known: KnownModel) -> MarksOutcome:
-        """Make instances gold questions, or take that back, all or none.
+        """Mark instances as gold questions, or take marks back, all or none.
 
-        Each is an ADJUDICATION event that is flagged, and what holds then. A mark that stands already is not stored
-        again.
+        For each mark, an ADJUDICATION event with the flag `gold` is stored, and a CORRECTION with the label that now
+        counts. Repeated marks are not stored again.
 
         Raises
         ------
         NotFound
             If an instance is not stored.
         FailedPrecondition
-            If a label says nothing, or there is no mark to take back.
+            If a label is vacuous, or there is no mark to take back.
         InvalidInput
-            If there were more than `MAX_GOLD` then.
+            If the model would have more than `MAX_GOLD` gold questions.
         ModelReplaced
-            If the model is another one than the known one.
+            If the model is not the known one.
         """
         with self._database.write() as connection:
             return gold_marks.append_marks(
@@ -208,26 +209,26 @@ class QueryCalls(StoreCalls):
             )
 
     def gold_histories(self, model: str) -> dict[int, list[Event]]:
-        """Return everything said about the instances that are gold questions."""
+        """Return all events of each gold question's instance, by its sequence."""
         with self._database.read() as connection:
             return gold_marks.marked_histories(connection, model)
 
     def newest_gold(self, model: str) -> int:
-        """Return the newest event of a mark or an answer to a gold question; 0 when there is none."""
+        """Return the number of the newest mark of, or answer to, a gold question; 0 if there is none."""
         with self._database.read() as connection:
             return gold_marks.newest_gold(connection, model)
 
     def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
         """Return the instances that may have labels of several labellers, in the order of their first such event.
 
-        It looks at `limit` events after the event `after`. Also returned is the event after which the next instances
-        begin; None: there are no more.
+        `limit` events after the event `after` are searched. The second result is `after` for the next page, None if
+        there is no next page.
         """
         with self._database.read() as connection:
             return shared_details(connection, model, after, limit, self._clocks.now(connection))
 
     def newest_shared(self, model: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
-        """Return the instances of the newest `limit` OPINION and STATEMENT events, and whether there are more."""
+        """Return the events of the instances of the newest opinions and statements, and whether there are more."""
         with self._database.read() as connection:
             return adjudications.newest_shared(connection, model, limit)
 
@@ -249,7 +250,7 @@ class QueryCalls(StoreCalls):
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
         """Extend a live lease to `duration_s` from now; return its end by the wall clock.
 
-        The lease never ends sooner than before, and at most `leases.LONGEST_HOLD_S` after it was given. An expired
+        An extension never shortens a lease, and extends it to at most `LONGEST_HOLD_S` after it was given. An expired
         lease stays expired.
         """
         with self._database.write() as connection:
@@ -258,18 +259,18 @@ class QueryCalls(StoreCalls):
             )
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
-        """End the lease of a query, by any holder; the query is open again.
+        """End the lease of a query, whoever holds it; the query is open again.
 
         Raises
         ------
         FailedPrecondition
-            If nobody holds it, or another labeller than the named one.
+            If nobody holds the query, or not the labeller whom `end` names.
         """
         with self._database.write() as connection:
             leases.end_lease(connection, model, number, end, self._clock_of(connection))
 
     def has_revoked_leases(self) -> bool:
-        """Return whether `evict_revoked` would find any lease; needs no write."""
+        """Return whether `evict_revoked` would end a lease; only reads."""
         with self._database.read() as connection:
             return leases.has_revoked(connection, self._clock_of(connection))
 
@@ -279,15 +280,15 @@ class QueryCalls(StoreCalls):
             return leases.evict_revoked(connection, self._clock_of(connection))
 
     def release(self, model: str, number: int, token: str) -> None:
-        """Give a query back; it is open again. A second call does nothing."""
+        """Give a query back, so that it is open again; a second call does nothing."""
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.RELEASED))
 
     def skip(self, model: str, number: int, token: str, why: str = "") -> None:
-        """Give a query back to all others: this labeller is not asked about the instance again."""
+        """Give a query back for other labellers: this one is not asked about the instance again."""
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.SKIPPED, why=why))
 
     def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
-        """Return a query; no labeller gets it before `delay_s` have passed."""
+        """Give a query back; no labeller gets it before `delay_s` have passed."""
         checks.duration("delay_s", delay_s)
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.POSTPONED, delay_s, why))
 
@@ -325,12 +326,12 @@ class QueryCalls(StoreCalls):
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
     ) -> list[QueryRecord]:
-        """Return queries in order of number, after `after`, in the given states (none: all)."""
+        """Return queries in order of number, after `after`, in the given states (by default, in any state)."""
         with self._database.read() as connection:
             return reading.read_page(connection, model, states, after, limit, self._clocks.now(connection))
 
     def next_change_s(self, model: str | None = None) -> float | None:
-        """Return the seconds until the first live lease ends or a postponed query comes back; None: neither will."""
+        """Return the seconds until a live lease ends or a postponed query comes back; None if neither will happen."""
         with self._database.read() as connection:
             return reading.next_change_s(connection, model, self._clocks.now(connection))
 
@@ -339,7 +340,7 @@ class QueryCalls(StoreCalls):
     def query_history(
         self, model: str, number: int | None = None, after: int = 0, limit: int = 1000
     ) -> list[HistoryRow]:
-        """Return the steps of one query of a model, or of all, after row `after`, in the order they were taken."""
+        """Return the steps of one query of a model, or of all its queries, after row `after`, in order."""
         with self._database.read() as connection:
             return history.read_page(connection, model, number, after, limit)
 
@@ -349,17 +350,17 @@ class QueryCalls(StoreCalls):
             return history.labeller_counts(connection, model, self._clocks.now(connection))
 
     def last_leased(self, labeller: str) -> dict[int, int]:
-        """Return the last lease of this labeller in each model, by `ModelRecord.key` (larger = later)."""
+        """Return the number of this labeller's last lease in each model, by `ModelRecord.key`; it grows with time."""
         with self._database.read() as connection:
             return history.last_leased(connection, labeller)
 
     def holder(self, model: str, number: int, token: str) -> str:
-        """Return the labeller who got a lease; empty if no such token was given for this query."""
+        """Return the labeller who got the lease with a token; empty if no such token was given for this query."""
         with self._database.read() as connection:
             return history.lease_holder(connection, rows.find_model(connection, model).id, number, token)
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
-        """Return the newest OPINION and STATEMENT events, oldest first; see `Store.answer`."""
+        """Return the newest OPINION and STATEMENT events, oldest first."""
         with self._database.read() as connection:
             return event_log.newest_opinions(connection, model, limit)
 
@@ -374,9 +375,9 @@ class QueryCalls(StoreCalls):
             return policies.policies_of_keys(connection, keys)
 
     def set_policy(self, model: str, policy: Policy | PolicyRule) -> Policy:
-        """Change the labelling policy of a model; it holds for leases and answers from now on.
+        """Change the labelling policy of a model, for later leases and answers.
 
-        A rule makes the policy of the one there is, while the model is held: no change is lost.
+        A rule computes the new policy from the present one while the model is locked, so that no change is lost.
         """
         with self._database.write() as connection:
             return policies.set_policy(connection, model, policy)

@@ -1,7 +1,7 @@
-"""A locked model, and the rows that the calls of labellers about it need, read together.
+"""A locked model, and the rows that labellers' calls about it need, read together.
 
-Calls of one transaction run one after the other. The desk notes what each changes for the calls after it, and writes it
-all together. A call for which that does not suffice comes to the next desk, once everything is written.
+The calls of a transaction run one after the other. The desk keeps their changes for the calls that follow, and writes
+them all together. If that does not suffice for a call, everything is written, and a new desk is read.
 """
 
 import json
@@ -51,29 +51,29 @@ from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, 
 from quercus.storage.rows import lock_model, shapes_of
 from quercus.storage.schema import AnyRow, model, policy, query, query_history
 
-ALL_ROWS: Final = 2**31 - 1  # rows
-MAX_FREE_QUERIES: Final = 1000  # free queries that are read at once, for several labellers
+ALL_ROWS: Final = 2**31 - 1
+MAX_FREE_QUERIES: Final = 1000  # most free queries that are read together for several labellers
 SPARE_QUERIES: Final = 16
-"""Free queries that are read beyond those asked for, because some labellers pass some over."""
+"""Free queries that are read beyond those asked for, since some labellers may not get some of them."""
 _MODEL: Final = bindparam("of", type_=BigInteger)
 _NOW: Final = bindparam("now", type_=Double)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownModel:
-    """The knowledge that a caller has of a model.
+    """The caller's knowledge of a model.
 
     Parameters
     ----------
     size
-        Number of its classes.
+        Number of classes.
     key
-        `ModelRecord.key`, a guard against another model of the same name; None: whichever has the name.
+        `ModelRecord.key`, in case another model has the name now; None accepts any model of the name.
     crowd
-        Its labellers, where its policy says that their reliability is estimated. Without one they are estimated while
-        the model is locked, which takes long.
+        Estimates of the labellers, if the policy says that reliability is estimated. Without them, they are computed
+        while the model is locked, which takes long.
     extensions
-        How often it had been extended, a guard against labels of a smaller frame; None: they fit it as it is.
+        Number of extensions that the caller's labels are encoded for; None accepts any number.
     """
 
     size: int
@@ -82,7 +82,7 @@ class KnownModel:
     extensions: int | None = None
 
     def fits(self, row: AnyRow) -> bool:
-        """Return whether the model is the known one, with the classes and attributes that are known."""
+        """Return whether the model is the known one, with the known classes and attributes."""
         return self.key in (None, row.id) and self.extensions in (None, shapes_of(row).extensions)
 
     def check_key(self, row: AnyRow) -> None:
@@ -95,7 +95,7 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class LeaseClaim:
-    """The claim of a labeller: query `number` of `model`, and the token of its lease."""
+    """A labeller's claim to hold query `number` of `model` by the lease with this token."""
 
     model: str
     number: int
@@ -109,17 +109,17 @@ class LeaseRequest:
     Parameters
     ----------
     model, labeller
-        Their names.
+        Names of the model and the labeller.
     limit
-        Most queries.
+        Most queries to lease.
     duration_s
-        Length of the leases, in seconds.
+        Duration of the leases, in seconds.
     min_sequence
-        Only queries of a tree that contains the log up to this event.
+        Event that the tree must contain.
     filter
-        Only queries that pass it; None: all.
+        Filter of queries; None for all.
     credential
-        Id of the token that the caller showed, "" for none.
+        Id of the caller's access token; "" for none.
     """
 
     model: str
@@ -139,7 +139,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """The words of a labeller who holds a query, see `Store.answer`."""
+    """A labeller's answer to a query, see `Store.answer`."""
 
     claim: LeaseClaim
     words: Words
@@ -159,7 +159,7 @@ class AnswerRequest:
 
 
 LabellerCall: TypeAlias = LeaseRequest | AnswerRequest | LeaseClaim
-"""A call of a labeller; a claim alone: something else with the query that it holds."""
+"""A call of a labeller; a claim alone stands for any other call about a leased query."""
 
 
 @dataclass(slots=True)
@@ -168,21 +168,21 @@ class Desk:
 
     Attributes
     ----------
-    connection : of the transaction.
-    row : the model's row, with the counts as the calls leave them.
+    connection : connection of the transaction.
+    row : the model's row, with the counts after the calls so far.
     now : time of reading.
-    policy : the policy of the model.
+    policy : policy of the model.
     leased : number of live leases.
-    held : live leases by labeller, of those who ask for queries.
-    last_settled : event of the last query that a labeller settled, of those who ask for queries.
-    shared : queries that may be leased, in order, to any labeller who did not pass them over.
-    passed : those of `shared` that a labeller passed over, of those who ask for queries.
+    held : number of live leases of each labeller who asks for queries.
+    last_settled : event of the last query that each of these labellers settled.
+    shared : queries that may be leased, in order, except to labellers who skipped or answered them.
+    passed : those of `shared` that each of these labellers skipped or answered.
     is_cut : whether there may be more than `shared`.
-    first : queries that may be leased to the labeller of the first call, where `shared` does not suffice for it.
-    claimed : the rows behind each claim.
+    first : queries that may be leased to the labeller of the first call, if `shared` does not suffice for it.
+    claimed : rows of each claim.
     touched : queries that a call has changed.
-    spoken_of : instances of which a call has said something.
-    is_reopened : whether a query may be free that was not when the rows were read.
+    spoken_of : instances that a call has added events about.
+    is_reopened : whether a query may be free now that was not free when the rows were read.
     """
 
     connection: Connection
@@ -208,7 +208,7 @@ class Desk:
     _counted: Counter[str] = field(default_factory=Counter)
 
     def suffices_for(self, place: int, call: LabellerCall) -> bool:
-        """Return whether a call can be answered by what was read, in spite of what the calls before it changed."""
+        """Return whether the rows still suffice for a call, after the changes of the calls before it."""
         if not isinstance(call, LeaseRequest):
             found = self.claimed[_claim_of(call)]
             return not found or (
@@ -219,7 +219,7 @@ class Desk:
         return not self.is_cut or len(self.free_for(place, call)) >= call.limit
 
     def free_for(self, place: int, request: LeaseRequest) -> list[AnyRow]:
-        """Return the queries that may be leased by a request, in order."""
+        """Return the queries that may be leased to a request, in order."""
         if place == 0 and self.first is not None:
             return list(self.first)
         without = self.touched | self.passed.get(request.labeller, set())
@@ -231,9 +231,9 @@ class Desk:
         Raises
         ------
         NotFound
-            When the model has no such query.
+            If the model has no such query.
         FailedPrecondition
-            When its token was never given for it.
+            If the token was never given for it.
         """
         rows = self.claimed[claim]
         if not rows:
@@ -255,7 +255,7 @@ class Desk:
         )
 
     def labelled(self, instance: int, known: KnownModel, crowd: Crowd | None) -> LabelledInstance:
-        """Return what is known of an instance; it is read for all claims when it is first asked."""
+        """Return an instance with its events, which are read for all claims the first time."""
         if instance not in self._said:
             claimed = {rows[0].instance for rows in self.claimed.values() if rows}
             self._said |= event_log.history_of(self.connection, self.row, sorted(claimed | {instance}))
@@ -274,7 +274,7 @@ class Desk:
         self.held[labeller] += 1
 
     def note_effects(self, number: int, effects: Effects) -> None:
-        """Note what a call changes of a query; `write` writes it."""
+        """Note the effects of a call on a query; `write` writes them."""
         columns = {**columns_of(effects.life, effects.labeller), "sequence": effects.settled_by}
         self._settled.append({"of": self.row.id, "which": number, **columns})
         self._events += effects.events
@@ -290,7 +290,7 @@ class Desk:
         self.spoken_of.add(effects.note.instance)
 
     def write(self) -> Connection:
-        """Write what the calls have changed, and return the connection, to read by."""
+        """Write the changes of the calls, and return the connection for reading."""
         counted = [{"of": self.row.id, **self._counted}] if self._counted else []
         write_together(
             self.connection,
@@ -305,7 +305,7 @@ class Desk:
         return self.connection
 
     def crowd(self, known: KnownModel) -> Crowd | None:
-        """Return the labellers of the model, where its policy says that their reliability is estimated."""
+        """Return the estimates of the model's labellers; None if its policy does not ask for them."""
         if self.policy.reliability is Reliability.DECLARED:
             return None
         return known.crowd or crowd_of(
@@ -313,19 +313,26 @@ class Desk:
         )
 
 
+def crowd_for(connection: Connection, name: str, policy: Policy, known: KnownModel) -> Crowd | None:
+    """Return the estimates of a model's labellers; None if its policy does not ask for them."""
+    if policy.reliability is Reliability.DECLARED:
+        return None
+    return known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
+
+
 def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], clock: Clock) -> Desk:
-    """Lock a model, record which leases have expired, and read what the calls look at; `NotFound` if there is none.
+    """Lock a model, record expired leases, and read the rows that calls need; raise `NotFound` if there is no model.
 
     Parameters
     ----------
     connection
-        Of a transaction that writes.
+        Connection in a write transaction.
     name
-        Of the model.
+        Name of the model.
     calls
-        One or more, in the order in which they will be answered.
+        The calls, in the order in which they will be run.
     clock
-        Asked when the model is locked.
+        Read once the model is locked.
     """
     row = lock_model(connection, name)
     now = clock()
@@ -372,7 +379,7 @@ def claim_one(connection: Connection, claim: LeaseClaim, clock: Clock) -> tuple[
 
 
 def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
-    """The row of a query of a model, or `NotFound`."""
+    """Return the row of a query; raise `NotFound` if there is none."""
     found = connection.execute(select(query).where(*is_query(query, row.id, number))).one_or_none()
     if found is None:
         raise reading.query_not_found(row, number)
@@ -380,7 +387,7 @@ def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
 
 
 def is_query(table: Table, model_id: int, number: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """Condition on `query` or its history: rows of one query."""
+    """Return the condition that a row of `query` or of its history belongs to a query."""
     return table.c.model_id == model_id, table.c.number == number
 
 
@@ -389,22 +396,22 @@ def _claim_of(call: AnswerRequest | LeaseClaim) -> LeaseClaim:
 
 
 def _leasable() -> tuple[ColumnElement[bool], ...]:
-    """Condition on `query`: it is open, not postponed, and no gold question, which are mixed in."""
+    """Return the condition that a query is open, not postponed, and not a gold question; those are mixed in later."""
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
     return query.c.model_id == _MODEL, query.c.state == OPEN, ready, query.c.gold.is_(False)
 
 
 def _first(chosen: Select[Any]) -> Select[Any]:
-    """The first `most` rows, in the order in which queries are leased: those that have some of their answers first."""
+    """Select the first `most` queries in the order of leasing: those with some of their answers come first."""
     in_order = chosen.order_by(query.c.answers == 0, query.c.position, query.c.number)
     return in_order.limit(bindparam("most", type_=Integer))
 
 
 def _last_settled(labeller: ColumnElement[str]) -> Select[Any]:
-    """The event of the last query of a model that a labeller settled; nothing, or null, where there is none.
+    """Select the event of the last query of a model that a labeller settled; no row, or NULL, if there is none.
 
-    It is the last entry of the labeller in the index of labellers. For the greatest of the labeller's numbers a planner
-    may take the index of all numbers, and read it from its end until this labeller comes.
+    It is the labeller's last entry in the index of labellers. For a plain maximum, a planner may choose the index of
+    all numbers instead, and read it backwards until this labeller is found.
     """
     place = tuple_(query.c.labeller, query.c.sequence)
     before = select(case((query.c.labeller == labeller, query.c.sequence))).where(
@@ -462,10 +469,10 @@ def _claim_rows() -> Select[Any]:
 
 
 _STATE: Final = Prepared(_states())
-"""The numbers of leases that are live and that have expired, and the policy, if there is one.
+"""The numbers of live and expired leases, and the policy, if there is one.
 
-It is a row for each of the labellers `asking`, with the number of queries that it holds (`held`), and the event of the
-last one that it settled (`last_settled`); one row where nobody asks.
+There is a row for each of the labellers `asking`, with the number of queries that the labeller holds (`held`), and the
+event of the last one that the labeller settled (`last_settled`); or a single row if there are none.
 """
 _FREE: Final = Prepared(
     _first(
@@ -474,13 +481,13 @@ _FREE: Final = Prepared(
         )
     )
 )
-"""The queries that the labeller `asking` may lease, the first `most` of them."""
+"""The first `most` queries that may be leased to the labeller `asking`."""
 _SHARED: Final = Prepared(_first(reading.select_records().where(*_leasable())))
-"""The first `most` queries that may be leased, whoever asks."""
+"""The first `most` queries that may be leased to somebody."""
 _PASSED: Final = Prepared(_passed_queries())
-"""Those of `_SHARED` that one of the labellers `asking` passed over, with the labeller."""
+"""Those of `_SHARED` that one of the labellers `asking` skipped or answered, with the labeller."""
 _CLAIMED: Final = Prepared(_claim_rows())
-"""The queries `numbers`, with a row for each step by one of the leases `tokens`; nulls where there is no step."""
+"""The queries `numbers`, with a row for each step by one of the leases `tokens`, or one with NULL if there is none."""
 _TAKE: Final = query_update(*LIFE, "credential")
 _SETTLE: Final = query_update(*LIFE, "sequence")
 _COUNT: Final = Prepared(

@@ -17,7 +17,7 @@ from quercus.storage.records import EventSelection, ModelRecord
 
 @dataclass(frozen=True, slots=True)
 class QueryDetails:
-    """A model, and the instances of its queries.
+    """A model and some of its instances.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class QueryDetails:
         Learned nominal values by attribute.
     policy : Policy
     histories : mapping of int to list of Event
-        All events about each instance, by its sequence.
+        All events of each instance, by its sequence.
     displays : mapping of int to bytes
-        Displays of instances, by sequence; most have none.
+        Displays of the instances that have one, by sequence.
     """
 
     model: ModelRecord
@@ -41,7 +41,7 @@ class QueryDetails:
 def read_details(
     connection: Connection, name: str, instances: Sequence[int], now: Timestamps
 ) -> QueryDetails:
-    """Return the details that are sent with queries about these instances, in the order given."""
+    """Return the details of instances, in the order given."""
     row = rows.find_model(connection, name)
     return QueryDetails(
         models.get(connection, name, now),
@@ -61,7 +61,7 @@ def page_details(connection: Connection, name: str, after: int, limit: int, now:
 def said_details(
     connection: Connection, name: str, selection: EventSelection, now: Timestamps
 ) -> tuple[list[Event], QueryDetails]:
-    """Return events of labellers, and the details of the instances that they are about."""
+    """Return events of labellers, and the details of their instances."""
     events = event_log.labeller_events(connection, name, selection)
     return events, read_details(connection, name, sorted({event.instance for event in events}), now)
 
@@ -69,6 +69,6 @@ def said_details(
 def shared_details(
     connection: Connection, name: str, after: int, limit: int, now: Timestamps
 ) -> tuple[QueryDetails, int | None]:
-    """Return the details of the instances that several labellers may have labelled; see `adjudications`."""
+    """Return the details of instances that several labellers may have labelled; see `Store.shared_details`."""
     histories, following = adjudications.shared_instances(connection, name, after, limit)
     return replace(read_details(connection, name, [], now), histories=histories), following

@@ -1,7 +1,7 @@
-"""Leases that have ended.
+"""Expired leases.
 
-A lease that has expired is an open query (or a withdrawn one, when growth does not want it any more), whether or not
-anybody has written that down yet: readers compute it, writers write it first.
+A query whose lease has expired is open (or withdrawn, if growth no longer wants it), even if that is not recorded yet:
+readers compute it, and writers record it first.
 """
 
 from sqlalchemy import Connection, func, select
@@ -14,7 +14,7 @@ from quercus.storage.schema import query
 
 
 def write_expired(connection: Connection, model_id: int, now: Timestamps) -> None:
-    """Write down which leases have expired; the caller holds the model."""
+    """Record the leases that have expired; the caller has locked the model."""
     over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
     notes, lifecycles = [], []
     for row in connection.execute(select(query).where(*over)).all():
@@ -27,7 +27,7 @@ def write_expired(connection: Connection, model_id: int, now: Timestamps) -> Non
 
 
 def count_leased(connection: Connection, model_id: int, now: Timestamps, labeller: str | None = None) -> int:
-    """Leases that have not expired, of one labeller or of all."""
+    """Return the number of live leases, of one labeller or of all."""
     live = [query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends > now.clock]
     if labeller is not None:
         live.append(query.c.labeller == labeller)

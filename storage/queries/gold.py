@@ -1,10 +1,10 @@
-"""Gold questions, put between the queries that growth asks, so that nothing tells one from another.
+"""Gold questions, mixed among the queries of growth so that labellers cannot tell them apart.
 
-A gold question comes before an open query and takes its place; those after it move on by one. Its number is that of an
-open query that nobody ever held and whose turn comes later; that one goes on under a new number. What is said of it as
-its reason was said of a query with a row like its own that is asked soon: growth asks of the rows of which it is least
-sure, and a marked row is hardly ever one of them, so that a reason of its own would tell it. A question that is given
-back comes back in its turn, like any query, as long as no newer tree asks for others; then it is drawn again.
+A gold question takes the position of an open query; all queries after it move by one. It takes the number of an open
+query that nobody ever held and that is asked later; that query gets a new number. Its reason is copied from a query
+with a similar row that is asked soon: growth asks about the rows of which it is least sure, and the marked row is
+seldom one of them, so a reason of its own would give it away. A gold question that is given back is asked again in its
+turn, like any query, as long as no newer tree has chosen queries; after that, it is drawn at random again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _standing_marks() -> Select[Any]:
 
 
 def _unknown_to(instance: Any) -> tuple[Any, Any]:
-    """Condition on an instance: the labeller `asking` has said nothing of it, and skipped no query about it."""
+    """Return the conditions that the labeller `asking` neither labelled an instance nor skipped a query about it."""
     asker = bindparam("asking", type_=String)
     said, past = log.alias("said"), query_history.alias("past")
     spoke = and_(said.c.model_id == _MODEL, said.c.instance == instance, said.c.author == asker)
@@ -69,14 +69,14 @@ def _unknown_to(instance: Any) -> tuple[Any, Any]:
 
 
 def _is_ready() -> Any:
-    """Condition on `query`: it is not postponed."""
+    """Return the condition that a query is not postponed."""
     return or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
 
 
 def _questions() -> Select[Any]:
-    """Select gold questions that a labeller may be asked, by lot: nobody holds or has answered a query about them.
+    """Select the gold questions that a labeller may be asked, in random order: nobody holds them or has answered them.
 
-    One that was given back has its number, another none.
+    One that was given back has a number; the others have none.
     """
     is_live = and_(
         query.c.model_id == _MODEL, query.c.instance == log.c.instance, query.c.state <= int(LEASED)
@@ -88,10 +88,10 @@ def _questions() -> Select[Any]:
 
 
 def _returned() -> Select[Any]:
-    """Select the gold questions that come back to a labeller in their turn.
+    """Select the gold questions that were given back, and that a labeller may be asked again in their turn.
 
-    They have some of several answers; or no tree came since they were asked. Clients exchange what nobody has seen for
-    what a newer tree asks: if gold questions came back then, beside new ones, they would become many.
+    They have some of several answers, or no newer tree was published since they were asked. After a newer tree, clients
+    exchange unseen queries for new ones; if old gold questions came back then too, there would be too many.
     """
     stays = or_(query.c.answers > 0, query.c.tree_version == bindparam("version", type_=BigInteger))
     mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, _is_ready())
@@ -110,11 +110,11 @@ _NEXT: Final = (
 _OPEN: Final = Prepared(_NEXT)
 """The first open queries of growth."""
 _UNHELD: Final = Prepared(_NEXT.where(~history.ever_held(query.c.number, query.c.model_id)))
-"""The first that nobody ever held."""
+"""The first open queries of growth that nobody ever held."""
 _NOT_YET: Final = -1
-"""Number of a query that is still to be asked."""
+"""Stands for the number of a query that does not exist yet."""
 _LIKE: Final = 8
-"""Queries, of those that are asked next, whose reasons and numbers a gold question may get."""
+"""Number of the next queries whose reasons and numbers a gold question may get."""
 _REOPEN: Final = row_insert(
     query,
     (
@@ -130,7 +130,7 @@ def marked_instances(connection: Connection, model_id: int) -> list[int]:
 
 
 def with_returned(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[AnyRow]:
-    """Return free queries with the gold questions that come back, each in its turn."""
+    """Return free queries together with the gold questions that come back, in order."""
     known = {"of": desk.row.id, "now": desk.now.clock, "asking": request.labeller}
     returned = _RETURNED.run_for_all(desk.write(), **known, version=desk.row.tree_version)
     found = _passing(desk, request, returned)
@@ -138,9 +138,9 @@ def with_returned(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> 
 
 
 def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[AnyRow]:
-    """Return as many queries to lease as are `free`, with gold questions between them by the chance of the policy.
+    """Return as many queries to lease as are `free`, with gold questions among them at the rate of the policy.
 
-    A labeller is asked no gold question about whose instance the labeller has said something, or which was skipped.
+    A labeller is not asked a gold question about an instance that the labeller has labelled or skipped.
     """
     places = [_CHANCE.random() < desk.policy.gold_share for _ in free]
     connection, row = desk.write(), desk.row
@@ -179,7 +179,7 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
         connection.execute(update(query).where(mine, query.c.number == number).values(look))
         chosen.append(number)
         desk.is_reopened = True
-    # a reason that stands since an older tree would tell that the answer before taught nothing
+    # a reason with the version of an older tree would show that the tree learnt nothing from the answer before
     old = (mine, query.c.number.in_(chosen), query.c.tree_version != row.tree_version)
     connection.execute(update(query).where(*old).values(tree_version=row.tree_version))
     records = connection.execute(reading.select_records().where(mine, query.c.number.in_(chosen)))
@@ -188,7 +188,7 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
 
 
 def _later_than(free: Sequence[AnyRow], found: Sequence[AnyRow]) -> list[AnyRow]:
-    """Return the open queries that are asked after those that are free, as far as there are any."""
+    """Return the open queries that are asked after those in `free`, or if there are none, whatever there is."""
     taken = {each.number for each in free}
     after = [each for each in found if each.number not in taken]
     return after[len(free) :] or after or list(found)
@@ -209,14 +209,14 @@ def _passing(desk: Desk, request: LeaseRequest, questions: Sequence[AnyRow]) -> 
 
 
 def _most_alike(desk: Desk, connection: Connection, instance: int, others: Sequence[AnyRow]) -> AnyRow:
-    """Return the query whose row is most like that of an instance."""
+    """Return the query whose row is most similar to that of an instance."""
     said = event_log.history_of(connection, desk.row, sorted({instance, *(each.instance for each in others)}))
     rows = [stored_values(said[each.instance][0]) for each in others]
     return others[most_alike(stored_values(said[instance][0]), rows)]
 
 
 def _give_number(desk: Desk, connection: Connection, number: int, values: Mapping[str, Any]) -> int:
-    """Give the number of an open query to a gold question, and return the one under which the query goes on."""
+    """Give the number of an open query to a gold question, and return the new number of that query."""
     row = desk.row
     where = (query.c.model_id == row.id, query.c.number == number)
     moved = connection.execute(select(query).where(*where)).one()

@@ -1,32 +1,30 @@
-"""Marks of gold questions are written, and the instances that have one are read."""
+"""Writing the marks of gold questions, and reading the marked instances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling import gold as rules
 from quercus.labelling.answers import LabelledInstance
-from quercus.labelling.crowds.labellers import MAX_LABELS, crowd_of
 from quercus.labelling.event import Event
 from quercus.labelling.gold import Mark
-from quercus.labelling.policy import Reliability
 from quercus.specification.bounds import MAX_GOLD
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import NotFound
 from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies, statements
-from quercus.storage.queries.desk import KnownModel
+from quercus.storage.queries.desk import KnownModel, crowd_for
 from quercus.storage.queries.gold import marked_instances
 from quercus.storage.rows import find_model, lock_model
-from quercus.storage.schema import log, model
+from quercus.storage.schema import log
 
 
 @dataclass(frozen=True, slots=True)
 class MarksOutcome:
-    """The outcome of marks: newest event of the log, marks stored, and those that were there already."""
+    """The outcome of marks: newest event of the log, number of marks stored, and of those stored before."""
 
     committed_sequence: int
     stored: int
@@ -36,10 +34,10 @@ class MarksOutcome:
 def append_marks(
     connection: Connection, name: str, author: str, marks: Sequence[Mark], known: KnownModel, clock: Clock
 ) -> MarksOutcome:
-    """Make instances gold questions, or take that back: all or none.
+    """Mark instances as gold questions, or take marks back, all or none.
 
-    Open queries about new ones are withdrawn, and so are gold questions about those that are none any more. Leased ones
-    stay with their holders.
+    Open queries about newly marked instances are withdrawn, and so are gold questions whose mark is taken back. Leased
+    ones stay with their holders.
     """
     checks.name_text("labeller", author)
     for each in marks:
@@ -52,9 +50,7 @@ def append_marks(
     if missing := next((each.instance for each in marks if each.instance not in places), None):
         raise NotFound("instance", f"{name}/{missing}")
     policy = policies.policy_of(connection, row.id)
-    crowd = None
-    if policy.reliability is Reliability.ESTIMATED:
-        crowd = known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
+    crowd = crowd_for(connection, name, policy, known)
     said = event_log.history_of(connection, row, sorted(set(places.values())))
     committed, events = int(row.sequence_committed), list[Event]()
     stored = 0
@@ -73,12 +69,7 @@ def append_marks(
         events += more
         stored += bool(more)
     if events:
-        event_log.add_events(connection, row.id, events, now)
-        change = {
-            "sequence_committed": committed + len(events),
-            "conflicts": row.conflicts + sum(event.conflict for event in events),
-        }
-        connection.execute(update(model).where(model.c.id == row.id).values(change))
+        event_log.append_labels(connection, row, events, now)
         if (count := len(marked_instances(connection, row.id))) > MAX_GOLD:
             raise InvalidInput(
                 "marks", f"would make {count:,} gold questions, at most {MAX_GOLD:,} are allowed"
@@ -95,12 +86,12 @@ def append_marks(
 
 
 def marked_histories(connection: Connection, name: str) -> dict[int, list[Event]]:
-    """Return everything said about the instances that are gold questions, in the order of the instances."""
+    """Return all events of each gold question's instance, in the order of the instances."""
     row = find_model(connection, name)
     return event_log.history_of(connection, row, sorted(marked_instances(connection, row.id)))
 
 
 def newest_gold(connection: Connection, name: str) -> int:
-    """Return the newest event of a mark or an answer to a gold question; 0 when there is none."""
+    """Return the number of the newest mark of, or answer to, a gold question; 0 if there is none."""
     mine = (log.c.model_id == find_model(connection, name).id, log.c.gold.is_not(None))
     return connection.execute(select(func.max(log.c.sequence)).where(*mine)).scalar() or 0

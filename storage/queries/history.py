@@ -1,4 +1,4 @@
-"""The history of queries: one row per step, never changed. The meaning of a lease token is read from it."""
+"""The history of queries: one row per step, never changed. It also tells the lease that a token was given for."""
 
 import hashlib
 from collections import Counter
@@ -36,7 +36,7 @@ _ADD = row_insert(
 
 
 def steps(model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> Write:
-    """Return rows to write, in order; who opens a query counts that too (`write_steps` does)."""
+    """Return the insert of steps, for `write_together`; the caller counts opened queries (`write_steps` does so)."""
     rows = [
         {
             "model_id": model_id, "number": note.number, "instance": note.instance, "step": int(note.step),
@@ -49,7 +49,7 @@ def steps(model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> Write
 
 
 def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
-    """Add rows, in order, and count whether any of them opens a query."""
+    """Add steps, in order, and note if any of them opens a query."""
     write_together(connection, steps(model_id, notes, now))
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
@@ -73,14 +73,14 @@ def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
 
 
 def answered_by_another_lease(given: FromClause) -> ColumnElement[bool]:
-    """Return a condition on a step: its labeller answered the query by another lease, so has no second voice."""
+    """Return the condition that the labeller of a step answered the query by another lease, so may not answer again."""
     past = query_history.alias("past")
     same = [past.c[name] == given.c[name] for name in ("model_id", "number", "labeller")]
     return exists(select(1).where(*same, past.c.token != given.c.token, _still_answered(past)))
 
 
 def lease_holder(connection: Connection, model_id: int, number: int, token: str) -> str:
-    """Return the labeller who got a token for a query; empty if there is none."""
+    """Return the labeller who got a token for a query; empty if nobody did."""
     mine = (query_history.c.model_id == model_id, query_history.c.number == number)
     wanted = select(query_history.c.labeller).where(*mine, query_history.c.token == token)
     return connection.execute(wanted.limit(1)).scalar() or ""
@@ -89,20 +89,20 @@ def lease_holder(connection: Connection, model_id: int, number: int, token: str)
 def passed_over(
     model_id: ColumnElement[int], labeller: ColumnElement[str], of: FromClause = query
 ) -> ColumnElement[bool]:
-    """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
+    """Return the condition that a labeller skipped the instance of a query, or gave one of its answers."""
     past = query_history.alias("past")
     mine = and_(past.c.model_id == model_id, past.c.labeller == labeller)
     return exists(select(1).where(mine, passes_over(past, of)))
 
 
 def passes_over(past: FromClause, of: FromClause) -> ColumnElement[bool]:
-    """Return a condition on a step and a query of a model: by this step a labeller passed over this query."""
+    """Return the condition that a step of a labeller skips the instance of a query, or answers the query."""
     answered = and_(past.c.number == of.c.number, _still_answered(past))
     return and_(past.c.instance == of.c.instance, or_(past.c.step == int(Step.SKIPPED), answered))
 
 
 def _still_answered(past: FromClause) -> ColumnElement[bool]:
-    """Condition on a step: it is an answer, and who gave it did not take it back since."""
+    """Return the condition that a step is an answer which its labeller has not taken back."""
     later = query_history.alias("later")
     same = [later.c[name] == past.c[name] for name in ("model_id", "number", "labeller")]
     undone = select(1).where(*same, later.c.id > past.c.id, each_of(later.c.step) == int(Step.UNDONE))
@@ -117,14 +117,14 @@ def answers_since(connection: Connection, model_id: int, clock: float) -> list[f
 
 
 def count_answers(connection: Connection, model_id: int, labeller: str) -> int:
-    """Return the number of answers of one labeller, taken back or not."""
+    """Return the number of answers of one labeller, including those taken back."""
     mine = (query_history.c.model_id == model_id, query_history.c.labeller == labeller)
     wanted = select(func.count()).where(*mine, query_history.c.step == int(Step.ANSWERED))
     return int(connection.execute(wanted).scalar_one())
 
 
 def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
-    """Return the newest step that leased a query to this labeller, by model id."""
+    """Return the id of the newest step that leased a query to this labeller, by model id."""
     mine = (query_history.c.labeller == labeller, query_history.c.step == int(Step.LEASED))
     wanted = select(query_history.c.model_id, func.max(query_history.c.id)).where(*mine)
     return {
@@ -135,7 +135,7 @@ def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
 def read_page(
     connection: Connection, name: str, number: int | None, after: int, limit: int
 ) -> list[HistoryRow]:
-    """Return the steps of one query of a model, or of all, after row `after`."""
+    """Return the steps of one query of a model, or of all its queries, after row `after`."""
     checks.at_least("limit", limit, 1)
     wanted = select(query_history).where(
         query_history.c.model_id == find_model(connection, name).id, query_history.c.id > after
@@ -208,12 +208,12 @@ def _history_record(row: AnyRow) -> HistoryRow:
 
 
 def lease_name(token: str | None) -> str:
-    """A name of a lease that can be shown: who reads it cannot answer with it."""
+    """Return a name for a lease that can be shown, because it is not the token."""
     return hashlib.sha256(token.encode()).hexdigest()[:12] if token else ""
 
 
 def ever_held(numbers: ColumnElement[int], model_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return the condition that the query was ever held."""
+    """Return the condition that a query was ever leased."""
     past = query_history.alias("past")
     mine = (past.c.model_id == model_id, past.c.number == numbers, each_of(past.c.step) == int(Step.LEASED))
     return exists(select(1).where(*mine))

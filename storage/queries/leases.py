@@ -1,7 +1,7 @@
-"""Leasing queries, longer, and giving them back.
+"""Leasing queries, extending and ending leases, and giving queries back.
 
-Invariants, at every moment: a query has one holder at most; answered + leased never exceeds a budget. Every function
-here holds the model's row while it reads and writes. `quercus.labelling.lifecycle` defines the possible steps.
+Two invariants always hold: a query has at most one holder, and answered + leased never exceeds a budget. Every function
+here locks the model's row while it reads and writes. `quercus.labelling.lifecycle` defines the possible steps.
 """
 
 import secrets
@@ -48,7 +48,7 @@ TOKEN_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """The end of a lease by an operator: the reason in words, and the holder (empty: any)."""
+    """The end of a lease by an operator: the reason, and the labeller who must hold it (empty for anybody)."""
 
     why: str
     labeller: str = ""
@@ -56,7 +56,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class QueryReturn:
-    """The return of a query: RELEASED to all, SKIPPED to all others, or POSTPONED; `why` is the reason in words."""
+    """The return of a query: RELEASED to everybody, SKIPPED to everybody else, or POSTPONED; `why` is the reason."""
 
     how: Step
     delay_s: float = 0.0
@@ -64,7 +64,7 @@ class QueryReturn:
 
 
 def usage_of(desk: Desk, labeller: str, held: int) -> Usage:
-    """Return how far the budgets of a model are used, for a labeller who holds some queries."""
+    """Return the use of a model's budgets, for a labeller who holds `held` queries."""
     row, policy, model_id = desk.row, desk.policy, desk.row.id
     given = 0 if policy.per_labeller is None else history.count_answers(desk.write(), model_id, labeller)
     recent = (
@@ -75,7 +75,7 @@ def usage_of(desk: Desk, labeller: str, held: int) -> Usage:
 
 
 def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
-    """Lease open queries in the order of the agenda; `free` are those that the labeller may have."""
+    """Lease open queries in the order of the agenda; `free` are those that the labeller may get."""
     row, now, labeller = desk.row, desk.now, request.labeller
     BeyondLog.check(request.min_sequence, row.name, row.sequence_committed)
     if not desk.policy.may_label(labeller):
@@ -116,9 +116,9 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
 
 
 def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, clock: Clock) -> float:
-    """Extend a live lease to at least `duration_s` from now; return its end, by the wall clock.
+    """Extend a live lease to `duration_s` from now, but never shorten it; return its end by the wall clock.
 
-    However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
+    Extensions end `LONGEST_HOLD_S` after the lease was given.
     """
     checks.duration("duration_s", duration_s)
     desk, held = claim_one(connection, claim, clock)
@@ -130,7 +130,7 @@ def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, c
 
 
 def end_lease(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
-    """End the lease of a query, for any holder; `FailedPrecondition` if there is none, or not the named one."""
+    """End the lease of a query; raise `FailedPrecondition` if nobody holds it, or not the labeller whom `end` names."""
     checks.comment(end.why)
     row = lock_model(connection, name)
     now = clock()
@@ -139,7 +139,7 @@ def end_lease(connection: Connection, name: str, number: int, end: Eviction, clo
 
 
 def evict_revoked(connection: Connection, clock: Clock) -> int:
-    """End the leases that were taken with access tokens which count no more; returns how many."""
+    """End the leases that were taken with access tokens that are no longer valid; return their number."""
     names = sorted({found.name for found in connection.execute(_of_dead_tokens(clock())).all()})
     count = 0
     for name in names:
@@ -164,7 +164,7 @@ def _of_dead_tokens(now: Timestamps) -> Select[Any]:
     both = query.join(token, token.c.id == query.c.credential).join(
         model, (model.c.id == query.c.model_id) & LIVE
     )
-    # `ends` is indexed, and set for leased queries alone.
+    # `ends` is indexed, and set only for leased queries
     held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
     return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
 
@@ -181,7 +181,7 @@ def _evict_holder(connection: Connection, row: AnyRow, held: AnyRow, end: Evicti
 
 
 def return_query(connection: Connection, claim: LeaseClaim, back: QueryReturn, clock: Clock) -> None:
-    """Return a query. If the lease has ended already, there is nothing to return, but it may still be skipped."""
+    """Give a query back; if the lease has ended, the query can still be skipped."""
     desk, held = claim_one(connection, claim, clock)
     now = desk.now
     not_before = now.clock + back.delay_s if back.how is Step.POSTPONED else NEVER

@@ -1,4 +1,4 @@
-"""Labelling policies: one row per model whose policy is not the default."""
+"""Labelling policies: one row for each model whose policy is not the default."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,18 +22,18 @@ MAX_COUNT = 2**31 - 1
 
 
 def get_policy(connection: Connection, name: str) -> Policy:
-    """The policy of a model."""
+    """Return the policy of a model, by name."""
     return policy_of(connection, find_model(connection, name).id)
 
 
 def policy_of(connection: Connection, model_id: int) -> Policy:
-    """The policy of a model that was found already."""
+    """Return the policy of a model, by key."""
     row = _OF_MODEL.run(connection, of=model_id)
     return Policy() if row is None else policy_from(row)
 
 
 def policies_of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
-    """The policies of several models by id, without those that are damaged."""
+    """Return the policies of several models, by key, without damaged ones."""
     found = dict.fromkeys(model_ids, Policy())
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
     for chunk in chunks_of(model_ids):
@@ -46,7 +46,7 @@ def policies_of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[i
 
 
 def policy_from(row: AnyRow) -> Policy:
-    """The policy of a row of `policy`."""
+    """Return a row of `policy` as a policy."""
     return Policy(
         answers_per_query=row.answers_per_query,
         max_conflict=row.max_conflict,
@@ -63,11 +63,11 @@ def policy_from(row: AnyRow) -> Policy:
 
 
 PolicyRule: TypeAlias = Callable[[Policy], Policy]
-"""Makes of a policy the next one. It may raise `InvalidInput`."""
+"""Returns the next policy for the present one; may raise `InvalidInput`."""
 
 
 def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
-    """Set the policy, or the result of a rule; it applies to later leases and answers."""
+    """Set the policy of a model, or let a rule compute it, for later leases and answers."""
     if isinstance(new, Policy):
         check_policy(new)
     row = lock_model(connection, name)
@@ -97,7 +97,7 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
 
 
 def check_policy(new: Policy) -> None:
-    """Raise ``InvalidInput`` when a value is out of bounds."""
+    """Raise ``InvalidInput`` if a value is out of bounds."""
     _check_bounds("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
     _check_bounds("max_held", new.max_held, 1, MAX_HELD)
     for field, value in (("per_labeller", new.per_labeller), ("per_hour", new.per_hour)):

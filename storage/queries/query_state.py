@@ -1,4 +1,4 @@
-"""Lives of queries as rows of the table, and back."""
+"""Conversion between the life cycle of a query and its row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from quercus.storage.schema import AnyRow, query
 
 
 def lifecycle_of(row: AnyRow) -> QueryLifecycle:
-    """The life of a row of `query`."""
+    """Return the life cycle of a row of `query`."""
     return QueryLifecycle(
         QueryState(row.state),
         row.token or "",
@@ -23,7 +23,7 @@ def lifecycle_of(row: AnyRow) -> QueryLifecycle:
 
 
 def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[str, Any]:
-    """Columns of a row of `query`; `labeller` holds or settled it."""
+    """Return the columns of a life cycle; `labeller` holds or settled the query."""
     return {
         "state": int(lifecycle.state),
         "labeller": labeller,
@@ -36,11 +36,11 @@ def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[s
 
 
 LIFE = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")
-"""The columns of a life."""
+"""The columns of a life cycle."""
 
 
 def query_update(*columns: str) -> Prepared:
-    """Update of these columns of the query `which` of the model `of`, by parameters of the same names."""
+    """Return the update of these columns, by parameters of the same names, of query `which` of the model `of`."""
     one = update(query).where(query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
     return Prepared(one.values({name: bindparam(name, type_=query.c[name].type) for name in columns}))
 
@@ -51,7 +51,7 @@ _WRITE = query_update(*LIFE)
 def write_lifecycles(
     connection: Connection, model_id: int, lifecycles: Sequence[tuple[int, QueryLifecycle, str | None]]
 ) -> None:
-    """Write the lives of many queries of a model, each by number, with who holds or settled it."""
+    """Write the life cycles of queries of a model, each with its number and the labeller who holds or settled it."""
     _WRITE.run_for_each(
         connection,
         [

@@ -1,4 +1,4 @@
-"""Reading queries, and the states they are in; one whose lease has expired is open (see `expiry`)."""
+"""Reading queries with their present states: one whose lease has expired is open (see `expiry`)."""
 
 from collections.abc import Collection
 from functools import cache
@@ -18,7 +18,7 @@ from quercus.storage.schema import AnyRow, log, query
 
 
 def get_query(connection: Connection, name: str, number: int, now: Timestamps) -> QueryRecord:
-    """One query."""
+    """Return one query."""
     row = find_model(connection, name)
     mine = (query.c.model_id == row.id, query.c.number == number)
     found = connection.execute(select_records().where(*mine)).one_or_none()
@@ -28,7 +28,7 @@ def get_query(connection: Connection, name: str, number: int, now: Timestamps) -
 
 
 def query_not_found(row: AnyRow, number: int) -> NotFound:
-    """The error for a query that is not there; of a model's numbers, only withdrawn queries are ever removed."""
+    """Return the error for a query that does not exist; only withdrawn queries are ever removed."""
     gone = 1 <= number <= row.query_count
     return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
 
@@ -36,7 +36,7 @@ def query_not_found(row: AnyRow, number: int) -> NotFound:
 def read_page(
     connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Timestamps
 ) -> list[QueryRecord]:
-    """Queries in order of number, after `after`, in some of the states (none named: all)."""
+    """Return queries in order of number, after `after`, in some states (by default, in any state)."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     wanted = select_records().where(query.c.model_id == row.id, query.c.number > after)
@@ -48,7 +48,7 @@ def read_page(
 
 
 def next_change_s(connection: Connection, name: str | None, now: Timestamps) -> float | None:
-    """Seconds until the first lease that is alive ends, or the first query that was postponed comes back."""
+    """Return the seconds until a live lease ends or a postponed query comes back; None if neither will happen."""
     of = {} if name is None else {"of": find_model(connection, name).id}
     found = (each.run(connection, now=now.clock, **of).end for each in _next_ends(of_model=bool(of)))
     return min((float(end) - now.clock for end in found if end is not None), default=None)
@@ -56,7 +56,7 @@ def next_change_s(connection: Connection, name: str | None, now: Timestamps) -> 
 
 @cache
 def _next_ends(*, of_model: bool) -> list[Prepared]:
-    """The next end of a lease, and the next return of a postponed query: of a model, or of all."""
+    """Return the statements for the next end of a lease and the next return of a postponed query."""
     ends = [
         select(func.min(column).label("end")).where(column > bindparam("now"))
         for column in (query.c.ends, query.c.not_before)
@@ -66,13 +66,13 @@ def _next_ends(*, of_model: bool) -> list[Prepared]:
 
 @cache
 def select_records() -> Select[Any]:
-    """All columns of queries, with the id of the instance."""
+    """Select all columns of queries, with the id of the instance."""
     same = (log.c.model_id == query.c.model_id) & (log.c.sequence == query.c.instance)
     return select(query, log.c.id.label("instance_id")).select_from(query.join(log, same))
 
 
 def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
-    """Return the record of a row of `select_records` at the time `now`, without the token."""
+    """Return the record of a row of `select_records` at the time `now`, without a token."""
     lifecycle = after_expiry(lifecycle_of(row), now.clock)
     held = lifecycle.state is QueryState.LEASED
     labeller = (row.labeller or "") if lifecycle.token else ""
@@ -88,7 +88,7 @@ def record_with(
     left_s: float | None,
     token: str = "",
 ) -> QueryRecord:
-    """The record of a row of `select_records` whose life is another by now; `left_s` is left of its lease."""
+    """Return the record of a row of `select_records` with a newer life cycle; `left_s` is the rest of its lease."""
     return QueryRecord(
         number=row.number,
         instance=row.instance,

@@ -1,4 +1,4 @@
-"""Queries as they go into the store and come out of it: frozen values, times in seconds."""
+"""The records of queries: frozen values, times in seconds."""
 
 from dataclasses import dataclass
 
@@ -20,18 +20,20 @@ class QueryRecord:
         State of the query; OPEN if the lease has expired.
     position : int
         Place in the newest agenda that named it.
+    asked, reason : bytes
+        See `AgendaEntry`.
     tree_version : int
-        The tree that asks, the newest whose agenda gave this reason.
+        The newest tree whose agenda gave this reason.
     labeller : str
         Labeller who holds or settled it, else empty.
     token : str
-        Token of the lease, only from `Store.lease`, else empty.
+        Token of the lease; empty unless the record comes from `Store.lease`.
     left_s : float or None
         Rest of the lease in seconds, while LEASED.
     expires_at : float or None
-        End of the lease by the wall clock, while LEASED: only to be shown.
+        End of the lease by the wall clock, while LEASED; only for display.
     sequence : int
-        Event that settled it, 0 before.
+        Number of the event that settled it, 0 before.
     answers : int
         Number of answers given, if several are wanted.
     is_gold : bool
@@ -58,12 +60,12 @@ class QueryRecord:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """A step of a query; rows are only ever added.
+    """A step of a query; such rows are never changed.
 
     Attributes
     ----------
     id : int
-        Grows with time, over all models.
+        Grows with time, across all models.
     query, instance : int
         Number of the query, sequence of its INSTANCE event.
     step : Step
@@ -72,15 +74,15 @@ class HistoryRow:
     labeller : str
         Labeller who took the step; empty for steps of the store itself.
     lease : str
-        A name of the lease, which is not its token; empty if there is none.
+        Name of the lease (not its token); empty if there is none.
     clock, at : float
         Time of the step on the lease clock, which never goes back, and on the wall clock.
     until : float or None
         End of the lease (LEASED, EXPIRED) or of the postponement, on the lease clock.
     sequence : int
-        Event of the log that the step brought, or 0.
+        Number of the event that the step added to the log, or 0.
     why : str
-        Reason in words; empty if the step needs none.
+        Reason; empty if there is none.
     """
 
     id: int
@@ -108,7 +110,7 @@ class LabellerCounts:
     held : int
         Number of queries leased now.
     times_s : tuple of float
-        Seconds that the newest answers took (at most 1,000 answers).
+        Seconds that the newest answers took, at most 1,000 of them.
     """
 
     labeller: str
@@ -136,9 +138,10 @@ class Leased:
     budget_left : int
         budget - answered - leased, after this lease.
     again_s : float or None
-        Seconds after which another attempt may succeed even if nobody does anything.
+        Seconds after which another attempt may succeed, even if nothing else happens.
     awaits_growth : tuple of int
-        Where the tree does not know yet what it must, `growth_mark` of the model: as long as it stays, so does this.
+        `growth_mark` of the model if the tree does not contain the required events yet: another attempt cannot succeed
+        before the mark changes.
     """
 
     queries: list[QueryRecord]

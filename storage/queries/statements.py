@@ -1,9 +1,9 @@
-"""Statements: what `quercus.labelling.statements` says of them is read and written."""
+"""Writing statements by the rules of `quercus.labelling.statements`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from quercus.labelling import checks
 from quercus.labelling import statements as rules
@@ -19,15 +19,15 @@ from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
 from quercus.storage.queries.desk import KnownModel
 from quercus.storage.rows import chunks_of, find_model, lock_model, shapes_of
-from quercus.storage.schema import AnyRow, model, query
+from quercus.storage.schema import AnyRow, query
 from quercus.storage.schema import log as log_table
 
-NAMED = 5  # instances that an error names
+NAMED = 5  # most instances that an error names
 
 
 @dataclass(frozen=True, slots=True)
 class StatementOutcome:
-    """The outcome of a batch: newest event of the log, statements stored, and those that were there already."""
+    """The outcome of a batch: newest event of the log, number of statements stored, and of those stored before."""
 
     committed_sequence: int
     stored: int
@@ -37,9 +37,9 @@ class StatementOutcome:
 def plan_statements(
     connection: Connection, name: str, batch: StatementBatch, known: KnownModel
 ) -> StatementPlan | None:
-    """Plan the events of a batch, which takes long, before the model's row is held.
+    """Plan the events of a batch without locking the model, because it may take long.
 
-    None where there is nothing to work out: it was acknowledged before, or is of another model.
+    Return None if there is nothing to plan: the batch was acknowledged before, or the model is not the known one.
     """
     _check_batch(batch)
     row = find_model(connection, name)
@@ -56,9 +56,9 @@ def append_statements(
     clock: Clock,
     planned: StatementPlan | None = None,
 ) -> StatementOutcome:
-    """Append statements, and what then holds of each instance they speak of.
+    """Append statements, and for each instance a CORRECTION with its combined label.
 
-    `planned` is used unless one of these instances has new labels since.
+    `planned` is used unless it is out of date.
     """
     _check_batch(batch)
     row = lock_model(connection, name)
@@ -79,12 +79,7 @@ def append_statements(
     stored, committed = len(planned.fresh), int(row.sequence_committed)
     events = planned.events(committed, now.wall, batch.request)
     if events:
-        event_log.add_events(connection, row.id, events, now)
-        change = {
-            "sequence_committed": committed + len(events),
-            "conflicts": row.conflicts + sum(event.conflict for event in planned.joints),
-        }
-        connection.execute(update(model).where(model.c.id == row.id).values(change))
+        event_log.append_labels(connection, row, events, now)
     asked = live_queries(connection, row, [event.instance for event in planned.joints])
     asked = [each for each in asked if not each.gold]
     agenda.drop_queries(connection, row, asked, WHY_STATED, now)
@@ -118,7 +113,7 @@ def _plan(
 def _crowd(
     connection: Connection, row: AnyRow, batch: StatementBatch, known: KnownModel, places: dict[str, int]
 ) -> Crowd:
-    """Return the labellers of a model and of a batch."""
+    """Return the estimates of the labellers of a model and a batch."""
     if known.crowd is not None:
         return known.crowd
     newest = event_log.newest_opinions(connection, row.name, MAX_LABELS)
@@ -169,7 +164,7 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatc
 
 
 def _were_known(connection: Connection, row: AnyRow, statements: Sequence[Statement], first: int) -> bool:
-    """Return whether statements held before an event."""
+    """Return whether all statements were stored before an event."""
     places = _sequences_of(connection, row, statements)
     said = event_log.history_of(connection, row, sorted(set(places.values())))
     before: dict[str, list[Event]] = {
@@ -180,7 +175,7 @@ def _were_known(connection: Connection, row: AnyRow, statements: Sequence[Statem
 
 
 def _sequences_of(connection: Connection, row: AnyRow, statements: Sequence[Statement]) -> dict[str, int]:
-    """Sequence of each instance, by id."""
+    """Return the sequence of each instance, by id; raise `NotFound` if one is not stored."""
     wanted = list(dict.fromkeys(given.instance for given in statements))
     found = event_log.instance_sequences(connection, row.id, wanted)
     if missing := [identifier for identifier in wanted if identifier not in found]:
@@ -199,7 +194,7 @@ def _not_there(name: str, missing: list[str], count: int) -> NotFound:
 
 
 def live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
-    """Return the queries about instances that are open or leased."""
+    """Return the open and leased queries about instances."""
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     return [
         found

@@ -1,4 +1,4 @@
-"""Conditions under which a cell holds no value of its column's type; SQLite keeps whatever a program wrote there."""
+"""Conditions under which a cell has a value that is not of its column's type, which SQLite does not prevent."""
 
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ def type_faults(column: Column[Any]) -> list[ColumnElement[bool]]:
     if isinstance(column.type, Boolean):
         faults.append(cell.not_in([0, 1]))
     if isinstance(column.type, String):
-        # the length of a text with NUL ends before it
+        # SQLite's length() of a text stops at a NUL
         faults.append(func.instr(cast(cell, LargeBinary), b"\0") > 0)
         faults.append(getattr(func, _IS_TEXT)(cast(cell, LargeBinary)) == 0)
     return faults
@@ -53,7 +53,7 @@ def _type_name(column: Column[Any]) -> str:
 
 def _is_text(data: object) -> bool:
     if not isinstance(data, bytes):
-        return True  # said by its type
+        return True  # the condition on the type reports it
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """The SQLite dialect of the store (see `quercus.storage.dialect`).
 
-Traps: a deferred transaction that turns from reading to writing fails at once with "database is
-locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
-stays switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
+Every write transaction begins IMMEDIATE: a deferred transaction that turns from reading to writing fails at once with
+"database is locked", whatever the timeout. The driver's own transaction handling is switched off
+(`isolation_level = None`), because it would begin deferred transactions.
 """
 
 import sqlite3
@@ -28,26 +28,26 @@ from quercus.storage.sqlite.server_lock import ServerLock
 from quercus.storage.sqlite.store_file import StoreFile, file_url, path_of
 
 POOL_SIZE = 8
-POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
+POOL_OVERFLOW = 56  # connections beyond the pool; further threads wait
 WAL_RETRY_S = 0.01
-CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
-# SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
-# Asking anew after these milliseconds keeps the chances equal.
+CHECK_STEPS = 10_000  # instructions of SQLite's virtual machine between two checks of the time
+# SQLite polls a lock after 1, 2, 5, ... and finally every 100 ms, so a process that has waited long loses against one
+# that came later. Starting again after this many milliseconds keeps the chances equal.
 LOCK_RETRY_MS = 8
-RETRIES = "quercus_retries"  # of a connection: it asks anew for a lock, and waits only so long
+RETRIES = "quercus_retries"  # key in a connection's `info`: its busy timeout is `LOCK_RETRY_MS`
 
 
 class SqliteDialect:
-    """One SQLite file: how to reach it, and what its errors mean.
+    """One SQLite file.
 
     Parameters
     ----------
     url : URL
         Of SQLAlchemy, with a file path.
     busy_timeout_s : float
-        How long a writer waits for another process.
+        Seconds for which a writer waits for another process.
     read_only : bool
-        Nothing is written, neither to the file nor beside it.
+        True if nothing is written, neither to the file nor beside it.
     """
 
     one_writer = True
@@ -77,18 +77,18 @@ class SqliteDialect:
         return str(self.path)
 
     def make_ready(self) -> None:
-        """Make the file, when it is not there; raise when it cannot be used."""
+        """Create the file if there is none; raise if it cannot be used."""
         self.file.check_reachable()
         if not self.read_only:
             self.file.make_file()
 
     def check_exists(self) -> None:
-        """Raise when there is no such file."""
+        """Raise if there is no such file."""
         if not self.path.exists():
             raise StoreError(f"{self.path} does not exist")
 
     def path_beside(self, suffix: str) -> Path:
-        """A place beside the file."""
+        """Return a path beside the file."""
         return self.file.path_beside(suffix)
 
     def check_in_place(self) -> None:
@@ -104,11 +104,11 @@ class SqliteDialect:
         return self.file.size_bytes()
 
     def claim(self, _: Engine, holder: str) -> ServerLock:
-        """Lock the store for this server, the only one."""
+        """Lock the store for this server."""
         return ServerLock(self.path, holder)
 
     def own_clock(self, _: Callable[[], float] | None) -> None:
-        """Return None: the machine's clocks serve, because no other machine uses the file."""
+        """Return None: the machine's clocks are used, because no other machine uses the file."""
         return
 
     def resume_clock(self, connection: Connection) -> None:
@@ -120,41 +120,41 @@ class SqliteDialect:
             self.room.check_space(driver)
 
     def keep_reserve(self, engine: Engine) -> None:
-        """Make the reserve where it is not there, or short."""
+        """Create the reserve, or enlarge it."""
         if self.room.is_short():
             with self.driver_connection(engine) as driver:
                 self.room.keep_reserve(driver)
 
     def lend_reserve(self) -> None:
-        """Give some of the reserve, for opening the store."""
+        """Free some of the reserve, so that the store can be opened."""
         self.room.shrink_reserve()
 
     @contextmanager
     def open_reserve(self, engine: Engine) -> Iterator[None]:
-        """Give the room that is kept for deletions, for a moment."""
+        """Free the reserve within the block."""
         with self.driver_connection(engine) as driver:
             self.room.release_reserve(driver)
             try:
                 yield
-            finally:  # deleted rows stay deleted, whatever happens here
+            finally:  # the deletion is committed, so a failure here does not matter
                 with suppress(StoreError, *DRIVER_ERRORS):
                     self.room.checkpoint_log(driver)
 
     def allow_pauses(self, connection: Connection) -> None:
-        """Nothing to do: no transaction is ended for being idle."""
+        """Do nothing: SQLite ends no idle transactions."""
 
     def lock_schema(self, connection: Connection) -> None:
-        """Nothing to do: there is one writer at a time."""
+        """Do nothing: there is one writer at a time."""
 
     def note_commit(self) -> None:
-        """Nothing to do: SQLite sees every commit."""
+        """Do nothing: `change_token` sees every commit."""
 
     def notify_on_commit(self, connection: Connection) -> None:
-        """Nothing to do: SQLite sees every commit."""
+        """Do nothing: `change_token` sees every commit."""
 
     @contextmanager
     def driver_connection(self, engine: Engine) -> Iterator[sqlite3.Connection]:
-        """A connection of the driver itself, outside of every transaction."""
+        """Open a connection of the driver itself, outside any transaction."""
         raw = engine.raw_connection()
         try:
             yield cast(sqlite3.Connection, raw.driver_connection)
@@ -162,7 +162,7 @@ class SqliteDialect:
             raw.close()
 
     def find_faults(self, engine: Engine, seconds: float) -> str:
-        """Return the faults of the file, empty when there are none; the check ends when the time is up."""
+        """Return the faults of the file that a check of limited time finds; empty if there are none."""
         deadline = time.monotonic() + seconds
         with self.driver_connection(engine) as driver:
             driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
@@ -179,7 +179,7 @@ class SqliteDialect:
                 driver.set_progress_handler(None, 0)
 
     def create_engine(self) -> Engine:
-        """Engine whose connections are set up as they will be used; who uses one calls `begin`."""
+        """Return an engine with configured connections; users of a connection call `begin`."""
         creator = {"creator": self._connect_to_read} if self.read_only else {}
         engine = create_engine(
             self._url,
@@ -195,7 +195,7 @@ class SqliteDialect:
         return engine
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        # immutable: else SQLite would make files beside it. If somebody writes, `check_in_place` notices, not SQLite.
+        # immutable: otherwise SQLite would create files beside it. `check_in_place` then notices writes of others.
         mode = "immutable=1" if self.file.is_still else "mode=ro"
         return sqlite3.connect(
             f"{self.path.resolve().as_uri()}?{mode}",
@@ -205,11 +205,10 @@ class SqliteDialect:
         )
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
-        """Begin by the driver: listening for SQLAlchemy's begin takes longer than all else that a short read does."""
+        """Begin a transaction through the driver: SQLAlchemy's event takes longer than the rest of a short read."""
         driver = driver_of(connection)
-        if (
-            connection.info.get(RETRIES, False) != writes
-        ):  # seldom: writes keep their connection, and this takes 40 µs
+        # seldom, because writes keep their connection; it takes 40 µs
+        if connection.info.get(RETRIES, False) != writes:
             timeout_ms = LOCK_RETRY_MS if writes else round(1000 * self.busy_timeout_s)
             driver.execute(f"PRAGMA busy_timeout = {timeout_ms}")
             connection.info[RETRIES] = writes
@@ -222,14 +221,14 @@ class SqliteDialect:
         self.room.limit_growth(driver, connection.info)
 
     def prepare_database(self, engine: Engine) -> None:
-        """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
+        """Switch the file permanently to write-ahead logging, so that readers never wait for the writer."""
         if self.read_only:
             return
         deadline = time.monotonic() + self.busy_timeout_s
         while True:
             raw = engine.raw_connection()
             try:
-                # The switch wants the file for itself and does not honour the busy timeout in every SQLite.
+                # The switch needs exclusive access, and not every version of SQLite honours the busy timeout for it.
                 row = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()
                 if row is not None and str(row[0]).lower() == "wal":
                     return
@@ -242,7 +241,7 @@ class SqliteDialect:
             time.sleep(WAL_RETRY_S)
 
     def teach_planner(self, connection: Connection) -> None:
-        """See `planner`."""
+        """Write statistics for the query planner, see `planner`."""
         planner.write_statistics(connection)
 
     def rows_written(self, connection: Connection) -> int:
@@ -250,12 +249,12 @@ class SqliteDialect:
         return int(driver_of(connection).total_changes)
 
     def change_token(self, engine: Engine) -> int:
-        """Return `PRAGMA data_version` of a connection that never writes: any commit of any process changes it."""
+        """Return `PRAGMA data_version` of a connection that never writes, which changes with every commit."""
         with self._reading_connection(engine) as driver:
             return int(driver.execute("PRAGMA data_version").fetchone()[0])
 
     def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows:
-        """Rows of one statement, by the connection of `change_token`: a transaction costs five times as much."""
+        """Return the rows of a statement, by the connection of `change_token`: five times as fast as a transaction."""
         with self._reading_connection(engine) as driver:
             return statement.fetch_by(driver, values)
 
@@ -267,7 +266,7 @@ class SqliteDialect:
             yield cast(sqlite3.Connection, self._token_connection.driver_connection)
 
     def close(self) -> None:
-        """Give the connection of `change_token` back."""
+        """Close the connection of `change_token`."""
         with self._token_lock:
             if self._token_connection is not None:
                 self._token_connection.close()
@@ -285,13 +284,13 @@ class SqliteDialect:
 def _set_up_connection(connection: object, _record: object) -> None:
     driver = cast(sqlite3.Connection, connection)
     driver.isolation_level = None
-    # Some builds of SQLite overwrite whatever is deleted: to remove a tree then takes as much of the log as to add one.
+    # secure_delete: some builds of SQLite overwrite deleted pages, so that removing a tree fills the log as adding does
     for pragma in ("foreign_keys = ON", "synchronous = FULL", "secure_delete = FAST"):
         driver.execute(f"PRAGMA {pragma}")
 
 
 def _begin_immediate(driver: sqlite3.Connection, *, give_up: bool) -> bool:
-    """True when the write lock is ours; False when another process has it, raised when `give_up`."""
+    """Return whether we got the write lock; with `give_up`, raise instead of returning False."""
     try:
         driver.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:

@@ -1,13 +1,12 @@
-"""The free space of a store's disk, and the reserve file that keeps some of it for deletions.
+"""The free space of a store's disk, and the reserve file, which keeps some of it for deletions.
 
-SQLite writes every page that it changes into the write-ahead log first. So on a full disk nothing can be deleted, and
-the store could never help itself; it cannot even be opened, because that makes files beside it. Every server therefore
-keeps a file of some MiB beside the store, and removes it when a model cannot be deleted otherwise; its rows go in parts
-that are much smaller (see `removal`). Afterwards the file is made again, as large as there is room for: a disk that is
-full once more must not find it gone.
+SQLite writes every page that it changes into the write-ahead log first. So on a full disk, nothing could be deleted to
+make space; the store could not even be opened, because that creates files beside it. Every server therefore keeps a
+reserve, a file of some MiB beside the store. It is removed when there is no other space to delete a model, whose rows
+are removed in much smaller parts (see `removal`), and then created again, as large as space allows.
 
-SQLite commits to the log first, and the data must fit into the file later. So if little space is left, the file may
-grow only as far as the log keeps its room; pages that a deletion freed may always be written.
+SQLite commits to the log, and must later fit the data into the file. So if little space is left, the file may grow only
+as far as the log keeps its own space. Pages that a deletion freed may always be written.
 """
 
 import errno
@@ -21,16 +20,16 @@ from typing import Any, Final
 from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreError
 
 ROOM_BYTES: Final = 2**20
-"""Least free bytes of the disk at which writes refused for lack of space are tried again."""
+"""Least free bytes of the disk for writes."""
 
 PLENTY_BYTES: Final = 2**26
-"""Free bytes of the disk from which pages are not counted."""
+"""With this many free bytes, the growth of the file is not limited."""
 
 RESERVE_BYTES: Final = 2**24
 """Bytes reserved so that models can be deleted on a full disk."""
 
 LOG_BYTES: Final = 2**22
-"""The write-ahead log grows to this before SQLite moves it into the file (1,000 pages), so as much is left to it."""
+"""Bytes left free for the write-ahead log: it grows to this size (1,000 pages) before SQLite checkpoints it."""
 
 RESERVE: Final = "-reserve"
 """Suffix of the file that reserves the space, after the store's name."""
@@ -39,7 +38,7 @@ NO_SPACE: Final = (
     "cannot grow: no space is left on the disk; free some, or delete a model, and writing goes on by itself"
 )
 
-_MOST_PAGES: Final = 2**31 - 2  # that every version of SQLite takes
+_MOST_PAGES: Final = 2**31 - 2  # most pages that every version of SQLite accepts
 _LIMIT: Final = "quercus_most_pages"
 
 _MEANINGS: Final[dict[int | None, type[StoreError]]] = {
@@ -52,7 +51,7 @@ _MEANINGS: Final[dict[int | None, type[StoreError]]] = {
 
 
 class DiskSpace:
-    """The disk of one store. Errors of the system become a `StoreError`.
+    """The disk of one store. Errors of the operating system become a `StoreError`.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ class DiskSpace:
 
     Attributes
     ----------
-    folder : where it lies, and its reserve and its log with it.
+    folder : folder of the store, its reserve and its log.
     """
 
     def __init__(self, store: Path) -> None:
@@ -70,13 +69,13 @@ class DiskSpace:
         self.folder = store.parent
 
     def left_bytes(self) -> int:
-        """Free bytes on the disk, without the reserve."""
+        """Return the free bytes on the disk, without those of the reserve."""
         with self._translating_errors("cannot tell how much room its disk has"):
             disk = os.statvfs(self.folder)
         return disk.f_bavail * disk.f_frsize
 
     def check_space(self, driver: sqlite3.Connection) -> None:
-        """Raise if almost no space is left: for the write-ahead log, or for the growth of the file."""
+        """Raise `NoSpace` if almost no space is left for the write-ahead log, or for the growth of the file."""
         if self.left_bytes() < ROOM_BYTES:
             self._empty_log(driver)
         left = self.left_bytes()
@@ -95,15 +94,15 @@ class DiskSpace:
             info[_LIMIT] = pages
 
     def _writable_bytes(self, driver: sqlite3.Connection, left: int) -> int:
-        """Return the bytes that can be stored: in free pages of the file, and by growing it."""
+        """Return the bytes that can be stored in free pages of the file, and by growing it."""
         return _free_bytes(driver) + max(0, self._growth_bytes(driver, left))
 
     def _growth_bytes(self, driver: sqlite3.Connection, left: int) -> int:
-        """Return the bytes by which the file may grow while the log keeps its space; below 0: not at all."""
+        """Return the bytes by which the file may grow while the log keeps its space; negative if not at all."""
         return left - ROOM_BYTES - max(0, LOG_BYTES - self._log_bytes()) - self._due_bytes(driver)
 
     def _due_bytes(self, driver: sqlite3.Connection) -> int:
-        """Return the bytes by which the file grows when it takes in the log."""
+        """Return the bytes by which the file will grow when the log is checkpointed."""
         with self._translating_errors("cannot be looked at"):
             held = self.store.stat().st_size
         return _read_pragma(driver, "page_count") * _read_pragma(driver, "page_size") - held
@@ -112,7 +111,7 @@ class DiskSpace:
         return _size_bytes(self._log)
 
     def _empty_log(self, driver: sqlite3.Connection) -> None:
-        """Empty the log, with the room of the reserve where that gives back more than it takes."""
+        """Checkpoint the log, with the space of the reserve if that frees more than it uses."""
         self.checkpoint_log(driver)
         if self._log_bytes() > max(ROOM_BYTES, self._due_bytes(driver)) and _size_bytes(self.reserve):
             self.release_reserve(driver)
@@ -123,7 +122,7 @@ class DiskSpace:
         return _size_bytes(self.reserve) < RESERVE_BYTES
 
     def keep_reserve(self, driver: sqlite3.Connection) -> None:
-        """Make the reserve, or enlarge it, if there is room beside the log, and the same amount for data."""
+        """Create the reserve, or enlarge it, as far as that leaves space for the log, and as much again for data."""
         with self._translating_errors(f"has no room to delete models with: {self.reserve} cannot be made"):
             held = _size_bytes(self.reserve)
             spare = held + self.left_bytes() - LOG_BYTES - ROOM_BYTES
@@ -142,7 +141,7 @@ class DiskSpace:
             os.close(file)
 
     def shrink_reserve(self) -> None:
-        """Shrink the reserve by the space that opening and reading the store on a full disk need."""
+        """Shrink the reserve by the space that is needed to open and read the store."""
         with self._translating_errors(
             f"cannot be opened on a full disk: {self.reserve} cannot be made smaller"
         ):
@@ -150,16 +149,16 @@ class DiskSpace:
                 os.truncate(self.reserve, max(0, held - ROOM_BYTES))
 
     def release_reserve(self, driver: sqlite3.Connection) -> None:
-        """Remove the reserve, and the write-ahead log as far as it is in the store's file by now."""
+        """Remove the reserve, and checkpoint the log."""
         with self._translating_errors(f"has no room to delete models with: {self.reserve} cannot be removed"):
             self.reserve.unlink(missing_ok=True)
         self.checkpoint_log(driver)
 
     def checkpoint_log(self, driver: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the store's file, and give its room back.
+        """Move the write-ahead log into the store's file, and free its space.
 
-        Not where the file cannot grow by what the log brings, which would take the last room for nothing; nor while
-        somebody reads in the log.
+        Do nothing if the file cannot grow enough, because that would use up the last space in vain. The log stays while
+        somebody reads it.
         """
         if self._due_bytes(driver) > self.left_bytes():
             return
@@ -201,5 +200,5 @@ def _allocate_file(file: int, start: int, count: int) -> None:
         os.posix_fallocate(file, start, count)
         return
     os.lseek(file, start, os.SEEK_SET)
-    for _ in range(0, count, ROOM_BYTES):  # what would be compressed away is not a reserve
+    for _ in range(0, count, ROOM_BYTES):  # random, because a file system may compress zeros away
         os.write(file, os.urandom(ROOM_BYTES))

@@ -16,7 +16,7 @@ DAMAGED = (
     "is damaged: see quercus check --store {0}, and quercus restore FILE --store {0} --force for a backup"
 )
 
-# The driver lacks the code in a few errors that it raises itself; they fall to the general case.
+# A few errors that the driver itself raises have no code, and get the general message.
 _BUSY = (StoreBusy, "was locked by another process for longer than the busy timeout: try again")
 _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: _BUSY,
@@ -29,7 +29,7 @@ _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Primary result code; 0 for an error of the driver itself."""
+    """Return the primary result code; 0 for an error of the driver itself."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
@@ -49,7 +49,7 @@ def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
 
 
 def _trouble_of_disk(code: int, room: DiskSpace) -> tuple[type[StoreError], str]:
-    """Return the cause behind an unspecific error, such as a file that could not be written."""
+    """Return the probable cause of an unspecific error, such as a file that could not be written."""
     with suppress(OSError, StoreError):
         if os.statvfs(room.folder).f_flag & os.ST_RDONLY:
             return ReadOnlyStore, "may not be written: its file system is mounted read-only"

@@ -1,4 +1,4 @@
-"""Comparison of the tables, indices, triggers and views of an SQLite file with those that Quercus makes."""
+"""Comparison of the tables, indices, triggers and views of an SQLite file with those of Quercus."""
 
 import re
 import sqlite3
@@ -19,7 +19,7 @@ _OBJECTS: Final = (
     "WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 )
 _CLAUSES: Final = re.compile(r"\b(CHECK|GENERATED|AS|STRICT|COLLATE|CONFLICT|WITHOUT ROWID|AUTOINCREMENT)\b")
-"""Words of a table's text that change what may be stored or is read, and stand in no list of SQLite."""
+"""Words in a table's SQL that change what may be stored or read, and that no pragma of SQLite lists."""
 
 
 def foreign_rules(connection: Connection) -> list[tuple[str, str, str, bool]]:
@@ -44,7 +44,7 @@ def object_faults(connection: Connection) -> Iterator[tuple[str, bool]]:
 
 
 def _first_difference(expected: tuple[Any, ...], found: tuple[Any, ...]) -> str:
-    """Return the first part of an object that differs, as far as it can be told briefly."""
+    """Return the first difference between two objects, if it can be described briefly."""
     for part, other in zip(expected, found, strict=True):
         missing, more = sorted(set(part) - set(other)), sorted(set(other) - set(part))
         if missing or more:
@@ -64,7 +64,7 @@ def _expected_objects() -> dict[tuple[str, str], tuple[Any, ...]]:
 
 
 def _objects_of(driver: sqlite3.Connection) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """Return what matters of each object, however its text is written."""
+    """Return the properties that matter of each object, independent of the wording of its SQL."""
     with closing(driver.cursor()) as cursor:
         listed = cursor.execute(_OBJECTS).fetchall()
         return {

@@ -1,12 +1,12 @@
-"""Statistics of the tables for SQLite's query planner, written once, after the schema is built.
+"""Expected statistics for SQLite's query planner, written once, after the schema was created or upgraded.
 
-Without statistics, SQLite assumes ten rows per value of an index column, and then prefers reading a whole model to
-looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
+Without statistics, SQLite assumes ten rows for each value of an indexed column, and reads a whole model instead of
+looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of 0.8 ms.
 """
 
 from sqlalchemy import Connection
 
-# Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
+# Table, index, and the number of rows that share the values of its first 0, 1, 2, ... columns.
 EXPECTED_ROWS = (
     ("model", "sqlite_autoindex_model_1", "1000 1"),
     ("model_change", "ix_model_change_number", "1000 1"),
@@ -33,8 +33,8 @@ EXPECTED_ROWS = (
 
 def write_statistics(connection: Connection) -> None:
     """Write the expected numbers of rows of each index."""
-    connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
+    connection.exec_driver_sql("ANALYZE")  # creates the table of statistics
     connection.exec_driver_sql("DELETE FROM sqlite_stat1")
     for table, index, rows in EXPECTED_ROWS:
         connection.exec_driver_sql("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", (table, index, rows))
-    connection.exec_driver_sql("ANALYZE sqlite_schema")  # reads them
+    connection.exec_driver_sql("ANALYZE sqlite_schema")  # makes SQLite read the statistics

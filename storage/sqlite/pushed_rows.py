@@ -1,7 +1,7 @@
-"""Pushed rows in one statement: SQLite takes the columns whole, and cuts the rows out of them.
+"""Inserting pushed rows by one statement: SQLite gets each column as one value, and cuts the rows out of it.
 
-Why not `insert_rows`: a push of 1,000 rows through a server then takes 15 µs of its CPU time a row instead of 10
-(medians of three, in turns), and a stream of pushes is to reach 0.7 of what raw commits of SQLite do
+With `insert_rows`, a push of 1,000 rows through a server takes 15 µs of the server's CPU time per row instead of 10
+(medians of three, alternating), and a stream of pushes must reach 0.7 of the rate of raw SQLite commits
 (`bench/service.py`). Apart from `insert_rows`, this is the only insert with hand-written SQL.
 """
 
@@ -17,11 +17,11 @@ from quercus.labelling.event import SOURCE, EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.prepared import driver_of
 
-FEWEST: Final = 8  # fewer rows take no longer by `insert_rows`
-HAS_JSON: Final = sqlite3.sqlite_version_info >= (3, 38)  # from then on, unless it is left out
-_ROWS: Final = 1000  # of one statement: its columns are copied once more in memory
+FEWEST: Final = 8  # for fewer rows, `insert_rows` is as fast
+HAS_JSON: Final = sqlite3.sqlite_version_info >= (3, 38)  # since then, JSON is built in by default
+_ROWS: Final = 1000  # most rows of a statement, because it copies the columns once more in memory
 
-# Every id has its number in the array as key. Of no bytes substr makes NULL.
+# `key` is the position of an id in the array. coalesce: substr of an empty blob is NULL.
 _TOGETHER: Final = f"""
 INSERT INTO log (model_id, sequence, id, "values", label, created_at, clock, kind, author, reliability, conflict)
 SELECT ?, ? + key, value, substr(?, 1 + key * ?, ?), coalesce(substr(?, 1 + key * ?, ?), x''), ?, ?,
@@ -39,12 +39,12 @@ def insert_together(
     labels: Sequence[bytes],
     now: Timestamps,
 ) -> bool:
-    """Insert INSTANCE events `first`, `first` + 1, ..., unless there are few; return whether it was done.
+    """Insert INSTANCE events `first`, `first` + 1, ..., unless there are few; return whether they were inserted.
 
     Raises
     ------
     sqlite3.IntegrityError
-        When an id is there already.
+        If an id exists already.
     """
     if len(ids) < FEWEST or not HAS_JSON:
         return False
@@ -59,7 +59,7 @@ def insert_together(
 def _equal_length_runs(
     values: Sequence[bytes], labels: Sequence[bytes]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches of rows with values of one length and labels of one length: start, end, the lengths."""
+    """Yield runs of rows with values of equal length and labels of equal length: start, end, and both lengths."""
     start = 0
     for (width, length), same in groupby(zip(map(len, values), map(len, labels), strict=True)):
         stop = start + sum(1 for _ in same)

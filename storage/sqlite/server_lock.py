@@ -1,10 +1,10 @@
-"""One growing server a store: a lock of the operating system, which ends with the process however it ends.
+"""The lock by which only one server at a time grows the trees of a store.
 
-It is on the store's own file, so it cannot be deleted without deleting the store, which a server notices at every
-call (`StoreFile.check_in_place`). SQLite locks its file too, at other bytes of it, and with locks of another kind:
-those of a process; this one is of an open file. Who holds it is written in words into a file beside the store,
-`NAME-server`. That file is for messages alone: it may be deleted, and stays when the server is gone. Only where the
-system knows no locks of open files (outside Linux) does the lock lie on that file, as it did once.
+It is a lock of the operating system, which ends with its process. It is on the store's own file, so it cannot be
+removed without removing the store, which a server notices at every call (`StoreFile.check_in_place`). SQLite locks
+other bytes of the file, with locks that belong to a process, while this one belongs to an open file. The file
+`NAME-server` beside the store names the holder, only for messages: it may be deleted, and stays when the server ends.
+On systems without locks of open files (outside Linux), that file is locked instead.
 """
 
 import fcntl
@@ -19,33 +19,33 @@ from typing import Final
 from quercus.storage.errors import StoreBusy, StoreError
 
 SUFFIX: Final = "-server"
-PATIENCE_S: Final = 1.0  # a process that was killed may take a moment to be gone
+PATIENCE_S: Final = 1.0  # a process that was killed may take a moment to end
 RETRY_S: Final = 0.05
-PLACE: Final = 2**62  # of the byte that is locked: far beyond any that SQLite locks or writes
+PLACE: Final = 2**62  # offset of the locked byte, far beyond any that SQLite locks or writes
 FLOCK: Final = "hhqqi4x"  # struct flock of the C library, on 64 bits: type, whence, start, length, process
 
-# The system drops all of SQLite's locks on a file as soon as its process closes any descriptor of that file. So one
-# descriptor a file is opened, used again, and never closed. By device and number of the file.
+# When a process closes any descriptor of a file, the system drops all SQLite locks of the process on that file. So one
+# descriptor per file, by device and inode, is opened, used again, and never closed.
 _descriptors: dict[tuple[int, int], int] = {}
-_held: set[tuple[int, int]] = set()  # by this process, to which the system would grant it twice
+_held: set[tuple[int, int]] = set()  # locked by this process, to which the system would grant the lock again
 _opening = threading.Lock()
 _HAS_FILE_LOCKS: Final = hasattr(fcntl, "F_OFD_SETLK")
 
 
 class ServerLock:
-    """The lock, held from the moment it is made until it is closed.
+    """The lock, held from creation until it is closed.
 
     Parameters
     ----------
-    store : file of the store, which must be there.
-    holder : description of the process that takes the lock, for the second one.
+    store : file of the store, which must exist.
+    holder : description of this process, for the error of others.
 
     Raises
     ------
     StoreBusy
-        Another server has it.
+        If another server has the lock.
     StoreError
-        The file cannot be opened or locked.
+        If the file cannot be opened or locked.
     """
 
     def __init__(self, store: Path, holder: str) -> None:
@@ -88,7 +88,7 @@ def _try_lock(place: Path) -> tuple[int, int] | None:
         file = _file_identity(place.stat())
         if file not in _descriptors:
             descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC)
-            file = _file_identity(os.fstat(descriptor))  # it may have been replaced at this moment
+            file = _file_identity(os.fstat(descriptor))  # the file may have been replaced at this moment
             _descriptors.setdefault(file, descriptor)
         if file in _held:
             return None

@@ -1,4 +1,4 @@
-"""The file of a store: whether it may be used, whether it is still the one that was opened, and its URL."""
+"""The file of a store: checks that it may be used, and is still the one that was opened; its URL."""
 
 import os
 from contextlib import suppress
@@ -13,39 +13,39 @@ LOG, SHARED_MEMORY = "-wal", "-shm"  # of SQLite, beside the file
 
 
 class StoreFile:
-    """One file of SQLite, and what SQLite keeps beside it.
+    """An SQLite file, with the files that SQLite keeps beside it.
 
     Parameters
     ----------
     path : Path
     read_only : bool
-        Nothing is written, neither to the file nor beside it.
+        True if nothing is written, neither to the file nor beside it.
 
     Attributes
     ----------
     place : Path
-        Where the file lies: the end of a symbolic link, beside which SQLite keeps its log.
+        The file itself, after symbolic links; SQLite keeps its log beside it.
     is_still : bool
-        Nobody writes the file: neither this process nor, as far as can be seen, another.
+        True if nobody writes the file: neither this process nor, as far as can be seen, another.
 
     Raises
     ------
     CorruptStore
-        When it is a folder.
+        If it is a folder.
     """
 
     def __init__(self, path: Path, read_only: bool) -> None:
-        if path.is_dir():  # among them "." and "/", which have no name beside which anything could lie
+        if path.is_dir():  # also "." and "/", to whose names no suffix can be added
             raise CorruptStore(f"{path} is a folder, not a store")
         self.path = path
         self.place = Path(os.path.realpath(path)) if path.is_symlink() else path
         self.read_only = read_only
         self.is_still = False
         self._files: dict[Path, tuple[int, ...]] = {}
-        self._opened: tuple[int, int] | None = None  # time and size of a file that is read only
+        self._opened: tuple[int, int] | None = None  # time and size of a file that is only read
 
     def check_reachable(self) -> None:
-        """Explain SQLite's "unable to open database file" in words."""
+        """Raise, with the reason, if SQLite would fail with "unable to open database file"."""
         parent = self.place.parent
         if not parent.exists():
             raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
@@ -80,25 +80,25 @@ class StoreFile:
             )
 
     def make_file(self) -> None:
-        """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
+        """Create the file if there is none, for this user alone; SQLite gives the files beside it the same mode."""
         with suppress(FileExistsError):
             os.close(os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     def path_beside(self, suffix: str) -> Path:
-        """A place beside the file."""
+        """Return a path beside the file."""
         return self.place.with_name(self.place.name + suffix)
 
     def _has_log(self) -> bool:
-        """Return whether the write-ahead log has commits that the file itself may not contain yet."""
+        """Return whether the write-ahead log may have commits that the file does not contain yet."""
         with suppress(OSError):
             return self.path_beside(LOG).stat().st_size > 0
         return False
 
     def check_in_place(self) -> None:
-        """Raise when the store's file, or its write-ahead log, is not the one that was opened.
+        """Raise if the store's file, or its write-ahead log, is no longer the one that was opened.
 
-        A file that was deleted or replaced can be written for as long as it is open, and all of it is lost
-        when it is closed. The log exists from the first commit until the last connection of all processes ends.
+        A file that was deleted or replaced can be written as long as it is open, but all of that is lost when it is
+        closed. The log exists from the first commit until the last connection of all processes is closed.
         """
         for path, opened in self._files.items():
             if _file_identity(path) != opened:
@@ -111,7 +111,7 @@ class StoreFile:
             )
 
     def remember_files(self) -> None:
-        """Take the files as they are now for those that were opened; called after a commit."""
+        """Remember the present files as those that were opened; called after a commit."""
         for path in (self.path, self.path_beside(LOG)):
             if (found := _file_identity(path)) is not None:
                 self._files[path] = found
@@ -126,7 +126,7 @@ class StoreFile:
 
 
 def file_url(path: Path) -> str:
-    """URL of a file, special characters of the path quoted; `InvalidInput` when a URL cannot say it."""
+    """Return the URL of a file, with special characters quoted; raise `InvalidInput` if no URL can name the path."""
     url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
     if make_url(url).database != str(path):  # SQLAlchemy 2.0 quotes no question mark
         raise InvalidInput("store", f"the path {str(path)!r} has characters that a URL cannot carry")
@@ -134,9 +134,9 @@ def file_url(path: Path) -> str:
 
 
 def path_of(url: URL) -> Path:
-    """Return the path of a store's URL; `InvalidInput` when it has none, or parameters."""
+    """Return the path of a store's URL; raise `InvalidInput` if it has none, or has parameters."""
     if url.query:
-        # mode=ro, cache=shared, vfs=...: each would break a promise (writable, WAL, commits on the disk).
+        # mode=ro, cache=shared, vfs=...: each would break a guarantee (writable, WAL, commits on the disk).
         raise InvalidInput("store", f"{str(url)!r} has parameters; only sqlite:///path/to/file is supported")
     if not url.database or url.database == ":memory:":
         raise InvalidInput(
@@ -146,12 +146,12 @@ def path_of(url: URL) -> Path:
 
 
 def _has_access(path: Path, mode: int) -> bool:
-    # The effective user is the one SQLite will be refused as.
+    # SQLite opens the file as the effective user
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of a file, None when it cannot be found."""
+    """Return device and inode of a file; None if it cannot be found."""
     try:
         found = path.stat()
     except OSError:
@@ -160,7 +160,7 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def _time_and_size(path: Path) -> tuple[int, int] | None:
-    """Return time and size of a file: they change when it is written."""
+    """Return modification time and size of a file; None if it cannot be found."""
     try:
         found = path.stat()
     except OSError:

@@ -119,7 +119,7 @@ def test_an_answer_taken_back_within_the_delay_is_never_sent(visit: Visit, clien
     expect(page.locator("#status")).to_have_text(re.compile(f"^{first}: Barolo. Sending in 1 s"))
     page.keyboard.press("z")
     expect(page.locator("#stage h1")).to_have_text(first)
-    expect(page.locator("#status")).to_have_text(re.compile("and never sent"))
+    expect(page.locator("#status")).to_have_text(re.compile("before it was sent"))
     assert log(client, wine) == []
     answer(page, "g")
     kept(page)
@@ -216,7 +216,7 @@ def test_the_loss_of_a_query_is_reported(
         page.wait_for_load_state("networkidle")  # all that it holds ahead is there
         for each in client.list_queries(wine, ["leased"]):
             client.end_lease(each.name)
-        expect(page.locator("#status")).to_have_text(re.compile(f"^{shown} is not yours any more"))
+        expect(page.locator("#status")).to_have_text(re.compile(f"^{shown} is no longer yours"))
         page.locator("#stage h1").wait_for()
         said = answer(page, "g")
         kept(page)

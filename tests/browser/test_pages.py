@@ -437,6 +437,14 @@ def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visi
     expect(box).to_have_count(0)
     page.get_by_label("The labels in that column").select_option("ask")
     expect(planned).to_contain_text("The labels are NOT sent")
+    page.get_by_label("Column of the class").select_option("")  # no labels are left to keep or hide
+    rows = page.get_by_label("The rows of the file")
+    expect(rows).to_have_value("known")
+    expect(rows.locator("option:not([hidden])")).to_have_text(
+        ["send them: none of them is labelled", "send no rows at all"]
+    )
+    expect(planned).to_contain_text("none of them labelled")
+    page.get_by_label("Column of the class").select_option("kind")
     page.get_by_label("The labels in that column").select_option("known")
     page.get_by_label("Name of the model").fill("b-half")
     page.get_by_role("button", name="Create the model").click()

@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.test_workbench import picture
 from playwright.sync_api import Page, expect
+from support.accessible import faults_of
 
 from quercus.client import Client, Numeric, Specification
 from quercus.specification.display import MediaItem, TextItem
@@ -85,6 +86,14 @@ def test_many_classes_are_folded_behind_the_likeliest(visit: Visit, letters: str
     box = picture_on_page.bounding_box()
     assert box is not None
     assert box["width"] > 200
+
+
+@pytest.mark.parametrize("width", [700, 890, 900])
+def test_the_letters_of_a_tree_can_be_read_or_are_not_drawn(visit: Visit, letters: str, width: int) -> None:
+    page = visit(f"/m/{letters}/tree", viewport={"width": width, "height": 768})
+    page.locator(".icicle").wait_for()
+    assert page.locator(".icicle text").first.is_visible() == (width > 896)
+    assert faults_of(page) == []
 
 
 CUT = """() => {

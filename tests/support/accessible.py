@@ -1,4 +1,4 @@
-"""Faults that axe finds on a page, and whether the page is wider than the screen."""
+"""Faults that axe finds on a page, whether the page is wider than the screen, and letters too small to read."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +11,13 @@ COLOURS: tuple[dict[str, Any], ...] = (
     {"color_scheme": "dark", "forced_colors": "none"},
     {"color_scheme": "light", "forced_colors": "active"},
 )
+LEAST_LETTERS = 10
+"""Pixels of the smallest letters of a picture."""
+LETTERS = """[...document.querySelectorAll("svg text")].filter((each) => each.checkVisibility()).map((each) => {
+  const to = each.getScreenCTM();
+  const scale = Math.min(Math.hypot(to.a, to.b), Math.hypot(to.c, to.d));
+  return [each.textContent, parseFloat(getComputedStyle(each).fontSize) * scale];
+})"""
 OF_COLOURS = {
     "resultTypes": ["violations"],
     "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
@@ -19,7 +26,7 @@ OF_COLOURS = {
 
 
 def faults_of(page: Page, where: str = "", colours: Sequence[dict[str, Any]] = COLOURS[:2]) -> list[str]:
-    """Return what axe finds in each of the colours: all rules in the first, those of colours in the others."""
+    """Return axe's findings in each colour scheme: all rules in the first, those about colours in the others."""
     axe, found = Axe(), list[str]()
     for number, shown in enumerate(colours):
         page.emulate_media(**shown, reduced_motion="reduce")  # no colour is on its way to another
@@ -28,4 +35,9 @@ def faults_of(page: Page, where: str = "", colours: Sequence[dict[str, Any]] = C
             found.append(f"{where}, {shown}: {each['id']}: {each['nodes'][0]['html'][:200]}")
     page.emulate_media(**colours[0], reduced_motion="reduce")
     across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    found += [
+        f"{where}: the letters {text!r} of a picture have {size:.1f} px"
+        for text, size in page.evaluate(LETTERS)
+        if size < LEAST_LETTERS
+    ]
     return [*found, *([f"{where}: {across} px wider than the screen"] if across > 0 else [])]

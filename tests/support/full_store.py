@@ -83,7 +83,7 @@ def _publish(store: Store, name: str) -> None:
     learned = learn_model(store, LearningTask(name, record.key, record.sequence_committed))
     reason = query_pb2.Reason(score=0.5, node_count=3, strategy="published").SerializeToString()
     agenda = [AgendaEntry(row, b"[[],null,null,[]]", reason) for row in range(10, 30)]
-    report = encode_report([AccuracyBlock(7, 5, 4, 4.5)], settled=False)
+    report = encode_report([AccuracyBlock(7, 5, 4, 4.5)])
     at = record.sequence_committed
     store.publish(name, as_of=at, snapshot=learned.snapshot, agenda=agenda, key=record.key, report=report)
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @parametric
 class ActiveForest(Learner):
-    """The forest of many memories, the default: it learns, predicts and selects queries.
+    """A forest whose trees learn from memories of different lengths, the default: it also selects queries.
 
-    Source: theory §10.
+    It is the forest of many memories of theory §10.
     """
 
     name: ClassVar[str] = "active-forest"

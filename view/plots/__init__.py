@@ -1,7 +1,7 @@
 """Pictures: trees, intervals, cuts, masses, curves. Each function draws into Matplotlib axes and returns them.
 
-One style file, ``quercus.mplstyle``, holds fonts, colours and grids. A function makes a new figure unless it is
-given axes. Save one with ``ax.figure.savefig("curve.svg")``. Matplotlib is imported when something is drawn:
+One style file, ``quercus.mplstyle``, holds fonts, colours and grids. A function creates a new figure unless it is given
+axes. Save one with ``ax.figure.savefig("curve.svg")``. Matplotlib is imported when something is drawn; to install it:
 ``pip install 'quercus[plots]'``.
 """
 

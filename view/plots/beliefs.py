@@ -1,4 +1,4 @@
-"""Mass functions, and what follows of them for each class: belief and plausibility."""
+"""Mass functions, and the belief and plausibility of each class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_FOCAL_SETS = 16
-"""Sets that are drawn: those of the largest masses."""
+"""Maximum number of sets drawn: those of the largest masses."""
 
 
 def mass_function(
@@ -68,7 +68,7 @@ def mass_function(
 def belief_intervals(
     classes: Sequence[str], belief: ArrayLike, plausibility: ArrayLike, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw belief (filled) and plausibility (hollow) of each class: what supports it, and what does not exclude it.
+    """Draw belief (filled) and plausibility (hollow) of each class.
 
     Parameters
     ----------

@@ -75,14 +75,14 @@ def learning_curve(
 def accuracy_over_time(
     right: ArrayLike, *, memories: Sequence[int] = (100, 1000), ax: Axes | None = None
 ) -> Axes:
-    """Draw the accuracy of predictions, each made before its label was known, as memories of different length see it.
+    """Draw the accuracy of predictions made before their label was known, averaged over memories of different length.
 
-    A memory of `m` rows weighs the row before the last by 1 - 1/m, the one before by (1 - 1/m)², and so on.
+    A memory of `m` rows gives the last row weight 1, the row before it 1 - 1/m, the next (1 - 1/m)², and so on.
 
     Parameters
     ----------
     right
-        (n,) whether each prediction was right, in order; or its expected accuracy, in [0, 1].
+        (n,) in order, true for a right prediction, or its expected accuracy in [0, 1].
     memories
         Rows that each curve remembers, at least 1.
     ax

@@ -1,4 +1,4 @@
-"""The α-cut: which class probabilities the labels leave plausible, drawn on the triangle of three classes."""
+"""The α-cut: the class probabilities that the labels leave plausible, drawn on the triangle of three classes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ def alpha_cut(
     classes: Sequence[str] = ("A", "B", "C"),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how plausible each distribution of three classes is, given labels, and shade the α-cut.
+    """Draw the plausibility of each distribution over three classes, given labels, and shade the α-cut.
 
     A corner of the triangle is certainty of its class. The relative likelihood of a point is the likelihood of the
-    labels there, divided by the largest (theory §2.2). It is at least α in the
-    shaded region; the dot is its maximum.
+    labels there, divided by the maximum (theory §2.2). It is at least α in the shaded region; the dot is the maximum.
 
     Parameters
     ----------
     contours
         (n, 3) plausibility of each class, for each label; in [0, 1], none all zero.
     counts
-        (n,) how often each occurs; None: once.
+        (n,) number of occurrences of each; None: 1.
     alpha
         Level of the cut, in (0, 1].
     classes
@@ -51,7 +50,7 @@ def alpha_cut(
     Raises
     ------
     InvalidInput
-        When one of these is broken.
+        If an argument is not as described.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def alpha_cut(
     inside = i + j <= STEPS
     first, second = i[inside] / STEPS, j[inside] / STEPS
     points = np.stack([first, second, 1 - first - second], axis=1)
-    theta = np.clip(points, 1e-12, 1.0)  # a little away from the sides, where a likelihood may be zero
+    theta = np.clip(points, 1e-12, 1.0)  # slightly off the sides, where a likelihood may be zero
     relative = relative_likelihood(theta, labels, weights)
     x, y = (theta @ CORNERS).T
     with styled_axes(ax, height=4.2) as axes:

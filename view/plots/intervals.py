@@ -1,4 +1,4 @@
-"""Gain-ratio intervals of a node: which attribute wins, and which still compete."""
+"""Gain-ratio intervals of a node: the winning attribute, or those that still compete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ATTRIBUTES = 20
-"""Attributes that are drawn: those whose gain ratio may be largest."""
+"""Maximum number of attributes drawn: those whose gain ratio may be largest."""
 
 
 def gain_ratio_intervals(
@@ -54,7 +54,9 @@ def gain_ratio_intervals(
         for row, (_, (low, high)) in enumerate(shown):
             ink = cycle_colour(0) if high >= best else MUTED
             axes.plot([low, high], [row, row], color=ink, linewidth=7, solid_capstyle="butt")
-            axes.plot([low, high], [row, row], "|", color=ink, markersize=13)  # ends, if there is no length
+            axes.plot(
+                [low, high], [row, row], "|", color=ink, markersize=13
+            )  # visible even if the length is 0
         axes.axvline(best, linestyle="--", linewidth=1, color=MUTED)
         axes.set_yticks(range(len(shown)), [name for name, _ in shown])
         for tick, (name, _) in zip(axes.get_yticklabels(), shown, strict=True):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STYLE: Final = str(Path(__file__).with_name("quercus.mplstyle"))
 MUTED: Final = "#999999"
-"""Colour of parts that are ruled out or serve as background."""
+"""Colour of parts that are ruled out or in the background."""
 INK: Final = "#333333"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-PIXELS = 96.0  # an inch, as SVG has it
+PIXELS = 96.0  # per inch, as in SVG
 POINTS = 72.0
 DENSITY = 6  # of the strokes of a pattern
 _PATTERNED = {f"url(#{mark.pattern_id})": mark for mark in CLASS_MARKS if mark.pattern}
@@ -27,8 +27,8 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     picture
         A fitted classifier of `quercus.estimators`, or the text of a picture: ``client.render("wine", "svg")``.
     ax
-        Where to draw. None: axes that fill a new figure of the picture's size. In axes of another size letters keep
-        their share of the width.
+        Axes to draw on. None: axes that fill a new figure of the picture's size. In axes of another size, text scales
+        with the width.
     depth
         For a classifier: levels below the root. The lowest nodes show how many nodes they hide. None: all.
     member
@@ -43,7 +43,7 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     """
     svg = picture if isinstance(picture, str) else picture.export_svg(member, depth=depth)
     try:
-        root = ET.fromstring(svg)  # noqa: S314 - a picture of ours; entities of others are not read
+        root = ET.fromstring(svg)  # noqa: S314 - our own picture; external entities are not read
         width, height = float(root.attrib["width"]), float(root.attrib["height"])
     except (ET.ParseError, KeyError, ValueError) as error:
         raise InvalidInput("picture", f"is not a picture of a tree ({error})") from None

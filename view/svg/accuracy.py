@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 640.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 10.0, 44.0
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 STEPS = 48
-"""Places at which the fitted curve is drawn."""
+"""Number of points at which the fitted curve is drawn."""
 
 
 def learning_picture(points: Sequence[CurvePoint], curve: LearningCurve | None) -> Markup:
@@ -70,7 +70,7 @@ def learning_picture(points: Sequence[CurvePoint], curve: LearningCurve | None) 
         )
     said = [f"{percent_text(each.share)} at {each.middle:,.0f} labels" for each in (points[0], points[-1])]
     moved = f"from {said[0]} to {said[1]}" if len(points) > 1 else said[0]
-    return Markup(  # noqa: S704 - numbers alone
+    return Markup(  # noqa: S704 - only numbers
         f'<svg class="learning" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="img" '
         f'aria-label="Accuracy over the number of labels learned, {moved}; the table below has every block">'
         f"{''.join(parts)}</svg>"
@@ -78,7 +78,7 @@ def learning_picture(points: Sequence[CurvePoint], curve: LearningCurve | None) 
 
 
 def point_rows(points: Sequence[CurvePoint]) -> list[tuple[str, int, str, str]]:
-    """Return for each point: its labels, its rows, the accuracy, and the interval of that.
+    """Return for each point its labels, its rows, the accuracy and the interval of the accuracy.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES, ink_on, pattern_path
 
 TILE = 10.0
-"""Side of the square that a pattern repeats in a picture, in its units."""
+"""Side of the square tile of a pattern, in the units of the picture."""
 _STROKES = {"/": "135deg", "\\": "45deg"}  # a gradient changes along the normal of its strokes
 _MARKS = {f"mark-{place}": mark for place, mark in enumerate(CLASS_MARKS)} | {"mark-other": OTHER_CLASSES}
 

@@ -1,4 +1,4 @@
-"""Curves in one picture, with the ends of both axes written out."""
+"""Curves in one picture, with labels at the ends of both axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quercus.view.rows import Curve
 
 WIDTH, HEIGHT = 600.0, 120.0
 MAX_POINTS = 1_200
-"""More points are thinned out: of each piece, the least and the largest value stay."""
+"""Maximum number of points: more are thinned out, keeping the smallest and the largest value of each piece."""
 
 
 def draw_curves(given: Sequence[Curve]) -> str:
@@ -56,7 +56,7 @@ def _runs_of_points(curve: Curve, across: tuple[float, float], up: tuple[float, 
 
 
 def _relative_position(value: float, low: float, high: float) -> float:
-    """Return where a value lies between two others, from 0 to 1; halves, since the difference may be infinite."""
+    """Return the relative position of a value between two others, from 0 to 1, without overflow of the difference."""
     return (value / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.5
 
 

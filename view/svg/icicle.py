@@ -1,6 +1,6 @@
-"""A tree as an icicle, on the console's page: a row for each level, a box for each node, as wide as its share of rows.
+"""A tree as an icicle plot: a row for each level, and a box for each node, as wide as its share of rows.
 
-The page gives the words of the boxes (`quercus.console.pages.tree`).
+The page of the console provides the text of the boxes (`quercus.console.pages.tree`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ WIDTH, LEVEL = 1000.0, 26
 MAX_LEVELS = 16
 LEAST_WIDTH = 2.0
 NARROW_LEVEL = 16
-"""Height of a level where the page gives none: on a phone."""
+"""Height of a level where the page sets none, as on a phone."""
 CHAR_WIDTH = 7.2
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The place of a node in the tree: its number, its parent's, the weight of its rows, and its depth."""
+    """A node's number, its parent's number, the weight of its rows, and its depth."""
 
     number: int
     parent: int | None
@@ -43,9 +43,9 @@ class Box:
 def draw_icicle(
     cells: Sequence[Cell], box_of: Callable[[int], Box], href: Callable[[int], str], selected: int = -1
 ) -> str:
-    """Return the picture; cells come in pre-order, and `box_of` is called only for nodes with room to be seen.
+    """Return the picture; `box_of` is called only for nodes wide enough to be seen.
 
-    The first cell has the whole width, and the first level.
+    Cells are in pre-order; the first one is the whole width of the first level.
 
     Examples
     --------

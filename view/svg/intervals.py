@@ -7,15 +7,15 @@ from typing import Final
 
 WIDTH = 100
 MOST_BARS: Final = 10
-"""Classes whose bars are all shown at once."""
+"""Up to this many classes, all bars are shown at once."""
 FOREMOST: Final = 5
-"""Classes whose bars are shown at once where there are more."""
+"""Number of bars shown at once if there are more classes."""
 Bar = tuple[str, float, float, float, str]
 """A class with its estimate, belief and plausibility, and their picture."""
 
 
 def interval_bar(lower: float, upper: float, least: float, most: float) -> str:
-    """Return the picture of an interval within a range, which fills the width of its place.
+    """Return the picture of an interval within a range, as wide as its container.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def interval_bar(lower: float, upper: float, least: float, most: float) -> str:
 
 
 def interval_bars(rows: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float, str]]:
-    """Return names, ends and pictures of intervals on the scale of all of them."""
+    """Return names, ends and pictures of intervals on a common scale."""
     if not rows:
         return []
     least, most = min(lower for _, lower, _ in rows), max(upper for _, _, upper in rows)
@@ -44,13 +44,13 @@ def interval_bars(rows: Sequence[tuple[str, float, float]]) -> list[tuple[str, f
 def share_bars(
     classes: Sequence[str], theta: Iterable[float], belief: Iterable[float], plausibility: Iterable[float]
 ) -> list[Bar]:
-    """Return for each class its name, estimate, belief and plausibility, and the picture of these two."""
+    """Return for each class its name, estimate, belief and plausibility, and a picture of the latter two."""
     rows = zip(classes, theta, belief, plausibility, strict=True)
     return [(name, share, low, high, interval_bar(low, high, 0.0, 1.0)) for name, share, low, high in rows]
 
 
 def fold_bars(bars: Sequence[Bar]) -> tuple[Sequence[Bar], Sequence[Bar]]:
-    """Return the bars of classes to show at once, and the folded ones: of many, the likeliest come first.
+    """Return the bars to show at once, and the folded ones; if there are many, the likeliest classes come first.
 
     Examples
     --------

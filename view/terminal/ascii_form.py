@@ -1,7 +1,7 @@
-"""ASCII forms of characters that a stream cannot show: lines, bars, arrows and signs have an ASCII form.
+"""ASCII forms of lines, bars, arrows and signs, for streams that cannot show them.
 
-It replaces only the characters that the stream's encoding lacks, so a terminal in Latin-1 keeps its ``·`` and ``±``.
-Every other character that is lacking, such as one in a name, becomes a ``?``.
+Only characters that the stream's encoding lacks are replaced, so a terminal in Latin-1 keeps its ``·`` and ``±``.
+Characters without an ASCII form, such as some in names, become ``?``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIGNS = {
 }  # fmt: skip
 _BLOCKS = dict(zip("▁▂▃▄▅▆▇", "_.-=+*%", strict=True)) | dict(zip("░▒▓", ".:%", strict=True))
 _HALF = dict.fromkeys("▏▎▍", " ")
-"""Less than half a character of a bar."""
+"""Parts of a bar that are less than half a character."""
 
 
 def ascii_form(character: str) -> str:
@@ -44,7 +44,7 @@ def ascii_form(character: str) -> str:
 
 
 def register_handler() -> None:
-    """Make the handler known to Python's codecs."""
+    """Register the handler with Python's codecs."""
 
     def replace_lacking(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):

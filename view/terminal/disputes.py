@@ -1,4 +1,4 @@
-"""Disputes and the agreement of labellers in tables."""
+"""Tables of disputes and of the agreement of labellers."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def agreement_page(agreement: Agreement, classes: Sequence[str]) -> RenderableTy
         parts += [Text(), pairs]
     for each in agreement.confusions:
         found = confusion_table(each.cells, classes)
-        head = f"{each.labeller} against what holds: {found.right:,} of {found.count:,} rows the same"
+        head = f"{each.labeller} against the accepted label: {found.right:,} of {found.count:,} rows the same"
         parts += [Text(), Text(head), confusion_grid(found, "said")]
     return Group(*parts)

@@ -1,4 +1,4 @@
-"""The reasons why a model says of a row what it says, on a terminal."""
+"""The explanation of a row's prediction, for a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quercus.view.explanations import (
 
 
 def explanation_page(explanation: RowExplanation, nominal: Collection[str]) -> RenderableType:
-    """Return then and now, the changes between them, and the answers about the row."""
+    """Return the earlier and the current prediction, the changes between them, and the answers about the row."""
     classes = explanation.classes
 
     def said(word: str, prediction: RowPrediction) -> list[RenderableType]:
@@ -63,7 +63,7 @@ def explanation_page(explanation: RowExplanation, nominal: Collection[str]) -> R
 
 
 def _list_of(numbered: str) -> Table:
-    """Return a table of numbered things with their times; each has a line, and what follows from it below."""
+    """Return a table of numbered, timed entries; each has a line, and its consequence below."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(numbered, justify="right", no_wrap=True)
     table.add_column("when (UTC)", no_wrap=True, style="dim")

@@ -36,7 +36,7 @@ RARE_COUNTS: Final = ("skipped", "postponed", "expired", "corrected", "undone")
 def models_table(models: Sequence[Model]) -> Table:
     """Return a table with a row for each model."""
     numbers = [Column(name, justify="right") for name in ("rows", "answers", "open", "tree", "lag", "behind")]
-    # in a narrow terminal rather the numbers are cut than the name, by which other commands are given
+    # in a narrow terminal, cut the numbers rather than the name, which other commands need
     table = Table(Column("model", no_wrap=True), "classes", *numbers, box=None)
     for model in models:
         table.add_row(
@@ -73,7 +73,7 @@ def model_page(model: Model) -> RenderableType:
 
 
 def confusion_grid(found: ConfusionTable, said: str) -> Table:
-    """Return a confusion matrix: a row for each label that holds, a column for each that was said."""
+    """Return a confusion matrix: a row for each accepted class, a column for each given one."""
     grid = Table("label", box=None, pad_edge=False, header_style="none")
     for name in (*(f"{said} {name}" for name in found.classes), "recall"):
         grid.add_column(name, justify="right", overflow="fold")
@@ -93,7 +93,7 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "learner", plugins.plugin_text(spec.learner)
     yield "strategy", plugins.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
-        if each.name != "budget":  # it stands beside the number of answers
+        if each.name != "budget":  # it is shown with the number of answers
             value = getattr(spec, each.name)
             text = (
                 each.meaning_of_none
@@ -125,7 +125,7 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
-    """Return the common counts of labellers in 60 columns, and rare ones in words below."""
+    """Return a table of labellers that is 60 columns wide, with rare counts in words below it."""
     table = Table(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     tried = any(each.gold_answered for each in statistics)
@@ -147,7 +147,7 @@ def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
 
 
 def gold_table(questions: Sequence[GoldQuestion]) -> Table:
-    """Return a line for each gold question: its answer, who marked it, and how it was answered."""
+    """Return a table of gold questions: the right answer, who marked it, and how it was answered."""
     table = Table("row", "answer", box=None, pad_edge=False)
     table.add_column("right", justify="right")
     for title in ("marked by", "when (UTC)", ""):

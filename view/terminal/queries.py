@@ -28,12 +28,12 @@ from quercus.view.rows import ShownItem, ShownValue, shown_curves, shown_values,
 from quercus.view.words import TERMS, is_vacuous
 
 MOST_KEYS = 9
-"""Most classes whose keys the prompt lists; with more, only the list of plausibilities shows the keys."""
+"""Maximum number of classes whose keys the prompt lists; with more, only the list of plausibilities shows the keys."""
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME = 4
 MOST_VALUES: Final = 90
 BLOCK_VALUES: Final = 18
-"""Attributes in one column, where the screen has room for several."""
+"""Number of attributes in a column, if there is room for several columns."""
 HELP_WIDTH: Final = 79
 _GAP: Final = 3
 _CURVE: Final = 60
@@ -76,8 +76,8 @@ def help_text(classes: Sequence[str]) -> str:
 def query_screen(query: Query, model: Model, width: int, height: int | None = None) -> list[RenderableType]:
     """Return the parts of a query's screen of ``width`` cells; the row comes last, next to the keys.
 
-    If all of it does not fit into ``height`` lines with the line of keys, the reason is its first sentence, and the
-    values are as many as fit: first those that the tree tests on the way of the row.
+    If it does not fit into ``height`` lines with the line of keys, the reason is cut to its first sentence, and only as
+    many values are shown as fit, those that the tree tests on the row's path first.
     """
     shown = describe_query(query, model, MOST_VALUES)
     whole = _screen_parts(query, model, width, shown, MOST_VALUES, is_short=False)
@@ -97,7 +97,7 @@ def query_screen(query: Query, model: Model, width: int, height: int | None = No
 def _screen_parts(
     query: Query, model: Model, width: int, shown: QueryDescription, most: int, *, is_short: bool
 ) -> list[RenderableType]:
-    """Return the screen with at most so many values; of a short one the reason has no panel and no details."""
+    """Return the screen with at most `most_values` values; a short one shows the reason without panel and details."""
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     question = Text(question_text(query.classes), style="bold")
@@ -122,7 +122,7 @@ def _screen_parts(
 
 
 def _height_of(parts: Sequence[RenderableType], width: int) -> int:
-    """Return how many lines parts take."""
+    """Return the number of lines that parts take."""
     console = Console(width=width, file=io.StringIO())
     return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
@@ -139,7 +139,7 @@ def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableTy
 def row_parts(
     groups: Sequence[tuple[str, Sequence[ShownValue]]], more: int, curves: Sequence[ShownItem], width: int
 ) -> RenderableType:
-    """Return a row: its values in columns, by groups, the number of those left out, and its curves."""
+    """Return a row: its values in columns, by group, the number of values not shown, and its curves."""
     shown: list[tuple[Text, Text]] = []
     for title, values in groups:
         shown += [(Text(title, style="underline"), Text())] if title else []
@@ -156,7 +156,7 @@ def row_parts(
                 (max(name.cell_len for name, _ in b), max(value.cell_len for _, value in b)) for b in blocks
             )
             if sum(names + 2 + texts + _GAP for names, texts in sizes) <= width:
-                break  # else a longer column rather than names that are cut
+                break  # otherwise prefer a longer column to truncated names
         tables = [RichTable(box=None, show_header=False, pad_edge=False) for _ in blocks]
         for table, block in zip(tables, blocks, strict=True):
             for row in block:
@@ -184,7 +184,7 @@ def item_texts(items: Sequence[ShownItem], width: int) -> Iterator[Text]:
 
 
 def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
-    """Return a table of rows of known class, the nearest first, with the attributes in which each differs most."""
+    """Return a table of rows of known class, nearest first, with the attributes in which each differs most."""
     table = RichTable("class", "instance", "leaf", "distance", "differs most in", box=None)
     for each in neighbours:
         differing = ", ".join(f"{name} ({value_text(each.values.get(name))})" for name in each.differing)
@@ -194,7 +194,7 @@ def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
 
 
 def answer_list(answers: Sequence[Answer]) -> RenderableType:
-    """Return a numbered table of own answers, the newest first."""
+    """Return a numbered table of the labeller's own answers, newest first."""
     table = RichTable("", "instance", "your answer", "when (UTC)", box=None)
     for number, answer in enumerate(answers, 1):
         table.add_row(str(number), answer.instance, answer_text(answer), moment_text(answer.at))
@@ -208,7 +208,7 @@ def _titled_panel(content: RenderableType, title: str, style: str = "cyan") -> P
 def prompt_line(
     classes: Sequence[str], width: int, guess: tuple[int, float] | None = None, grade: Grade = GRADES[0]
 ) -> Text:
-    """Return the line of keys, with the model's guess and how sure the next answer is; it wraps only between keys."""
+    """Return the line of keys, with the model's guess and the certainty of the next answer; wraps only between keys."""
     keys = labelling_keys(tuple(classes))
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:

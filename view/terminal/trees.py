@@ -1,4 +1,4 @@
-"""Trees at a terminal: Rich draws the branches, and continues a long line under its own words."""
+"""Trees at a terminal: Rich draws the branches, and wraps long lines under their own text."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from rich.tree import Tree as Branches
 from quercus.view.trees.words import NodeWords
 
 INDENT: Final = 4
-"""Cells of a level: Rich's guides."""
+"""Width of a level, in cells: that of Rich's guides."""
 LEAST: Final = 40
-"""Cells that the words of the lowest node have at least."""
+"""Minimum width for the text of the lowest node, in cells."""
 _STYLES: Final = {"class_name": "bold", "undecided": "yellow", "hidden": "dim"}
 
 
 class DrawnTree:
-    """A tree for a console of Rich.
+    """A tree that a Rich console can print.
 
-    Rich leaves out nodes whose guides fill the width, so a tree that is too deep for the terminal is drawn wider than
-    it, and the terminal breaks the lines of the lowest nodes.
+    Rich omits nodes whose guides fill the width, so a tree that is too deep is drawn wider than the terminal, which
+    then wraps the lines of the lowest nodes.
 
     Parameters
     ----------
     nodes
         In pre-order: the number of each node's parent, -1 for the root, and its words.
     cut
-        Whether a line that is too long is cut, so that each node has one line.
+        Whether to cut lines that are too long, so that each node has one line.
     """
 
     def __init__(self, nodes: Iterable[tuple[int, NodeWords]], *, cut: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The live picture of ``quercus watch``: how each number moved, and the top of the tree."""
+"""The live picture of ``quercus watch``: the history of each number, and the top of the tree."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from quercus.view.trees.served import served_words
 from quercus.view.words import counted
 
 MAX_MOMENTS: Final = 40
-"""Most trees in one line of a picture; older ones leave it."""
+"""Maximum number of trees in a curve; older ones are dropped."""
 DRAWN_LEVELS: Final = 2
-"""Levels of the tree below its root that are drawn."""
+"""Number of levels drawn below the root."""
 DRAWN_BRANCHES: Final = 4
-"""Branches of a node that are drawn; more are counted."""
+"""Maximum number of branches drawn of a node; the others are only counted."""
 DRAWN_CLASSES: Final = 2
-"""Classes of a frame whose probabilities are drawn; of a larger one, only the likeliest."""
+"""Maximum number of classes whose probabilities are drawn; of more, only the likeliest."""
 
 
 @dataclass(frozen=True)
 class WatchedMoment:
-    """A tree, and the state of its model when the tree came.
+    """A tree, and the state of its model at that time.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Trees as DOT, SVG and ONNX, and several in an overview; their nodes in words."""
+"""Trees as text, DOT, SVG and ONNX, and overviews of several trees."""

@@ -8,8 +8,8 @@ from quercus.view.trees.words import NodeWords, shortened_text
 def to_dot(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the tree in Graphviz's language, down to a depth, if given.
 
-    A node has the colour of its class. Graphviz has no patterns, so the number of its border lines, one to four, tells
-    the pattern of its class. Undecided nodes are dashed.
+    A node has the colour of its class. Graphviz has no patterns, so the number of border lines, one to four, stands for
+    the pattern of the class. Undecided nodes are dashed.
     """
     folded = fold_tree(tree, depth)
     flat = folded.flat
@@ -36,5 +36,5 @@ def to_dot(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
 
 
 def quoted_text(text: str) -> str:
-    """Return `text` as it stands between the quotes of a DOT label."""
+    """Return `text` escaped for a quoted DOT label."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

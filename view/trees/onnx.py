@@ -1,8 +1,8 @@
-"""A tree as a model of ONNX, which other runtimes evaluate; it predicts what the service predicts, to the last bit.
+"""A tree as an ONNX model, whose predictions are bit-identical to those of the service.
 
-Trees of ONNX say in which node a row ends; what that node predicts is looked up in tables of doubles, so nothing is
-rounded. A row whose value is missing where the tree has no branch for that goes down several branches in Quercus. Trees
-of ONNX cannot do so: its numbers are NaN, and its class is empty.
+ONNX tree ensembles find the node in which a row ends; the predictions of that node come from tables of doubles, so
+nothing is rounded. In Quercus, a row whose value is missing where the tree has no branch for missing values goes down
+several branches. ONNX trees cannot do that: the row's numbers are NaN, and its class is empty.
 """
 
 from __future__ import annotations
@@ -20,40 +20,41 @@ from quercus.client.tree_nodes import TreeNode
 from quercus.specification.attributes import MISSING_NAME, other_names, threshold_branch
 
 UNSEEN: Final = -1.0
-"""Code of a name that the tree has never seen: its row stays at the node that tests it."""
+"""Code of an unknown name: the row stays at the node that tests it."""
 NO_BRANCH: Final = -2.0
-"""Code of a missing name, of an attribute without a branch for it."""
+"""Code of a missing name, if the attribute has no branch for missing values."""
 _LABEL: Final = "label"
 _PREDICTIONS: Final = ("probabilities", "belief", "plausibility")
 _BELOW, _ABOVE, _NO_NUMBER = 0, 1, 2
 
 
 def to_onnx(tree: Tree) -> bytes:
-    """Return a tree as a model of ONNX.
+    """Return a tree as an ONNX model.
 
     Its inputs are the attributes that the tree tests, by name, each (n, 1): doubles, NaN where missing, or strings,
-    empty where missing, spelled as the tree spells them. Its outputs are ``label`` (n,) and ``probabilities``,
-    ``belief`` and ``plausibility`` (n, l), in the order of the classes, which the metadata have. An attribute that has
-    the name of an output stands in parentheses: ``(label)``.
+    spelled as in the tree, empty where missing. Its outputs are ``label`` (n,) and ``probabilities``, ``belief`` and
+    ``plausibility`` (n, l), in the order of the classes in the metadata. An attribute with the name of an output is put
+    in parentheses: ``(label)``.
 
     Parameters
     ----------
     tree
-        A tree of splits by value or threshold, with no others beside it.
+        A single tree, which splits by value or threshold.
 
     Raises
     ------
     InvalidInput
-        When the model has several trees, or its tree sends rows by the densities of classes.
+        If the model has several trees, or its tree routes rows by class densities.
     ModuleNotFoundError
         When the package onnx is not installed.
     """
     if len(tree.members) > 1:
         raise InvalidInput(
-            "tree", f"is one of {len(tree.members)}, whose predictions {tree.learner} combines as ONNX cannot"
+            "tree",
+            f"is one of {len(tree.members)}, whose predictions {tree.learner} combines, which ONNX cannot",
         )
     if tree.learner == "belief-entropy":
-        raise InvalidInput("tree", "sends rows by the densities of classes, which trees of ONNX cannot")
+        raise InvalidInput("tree", "routes rows by class densities, which ONNX trees cannot")
     from onnx import TensorProto, checker, helper, numpy_helper  # noqa: PLC0415 - an optional package
 
     tested = {node.attribute for node in tree.nodes}
@@ -113,12 +114,12 @@ def to_onnx(tree: Tree) -> bytes:
 
 
 def _inner(name: str) -> str:
-    """Return the name of something between inputs and outputs; no attribute has it, since a tab stands in it."""
+    """Return the name of an intermediate value; a tab in it keeps it distinct from every attribute."""
     return f"\t{name}"
 
 
 def _input_names(used: list[AttributeBranches]) -> list[str]:
-    """Return the names of inputs: those of the attributes, but none twice, and none of an output."""
+    """Return distinct names for the inputs: the attributes' names, changed where they equal the name of an output."""
     names = {each.attribute for each in used}
     found = []
     for each in used:
@@ -134,13 +135,13 @@ def _labels(tree: Tree) -> Iterator[bytes]:
 
 
 def _codes(attribute: AttributeBranches, helper: Any) -> dict[str, Any]:
-    """Return the codes of the names of an attribute, as attributes of a LabelEncoder."""
+    """Return the codes of an attribute's values, as attributes of a LabelEncoder."""
     names = list(attribute.branches)
     missing = float(names.index(MISSING_NAME)) if MISSING_NAME in names else NO_BRANCH
     has_bucket = len(names) > 1 and names[-1] == other_names(set(names[:-1]))
     codes = {name: float(code) for code, name in enumerate(names)} | {MISSING_NAME: missing, "": missing}
     others = len(names) - 1.0 if has_bucket else UNSEEN
-    string, double = 8, 11  # types of ONNX
+    string, double = 8, 11  # ONNX type codes
     return {
         "keys_tensor": helper.make_tensor("keys", string, [len(codes)], [name.encode() for name in codes]),
         "values_tensor": helper.make_tensor("values", double, [len(codes)], list(codes.values())),
@@ -149,24 +150,24 @@ def _codes(attribute: AttributeBranches, helper: Any) -> dict[str, Any]:
 
 
 class _Ends:
-    """The nodes of a tree of ONNX, of which the first is the last one that was added."""
+    """The nodes of an ONNX tree, in reverse: the root is added last."""
 
     def __init__(self) -> None:
         self.nodes: list[
             tuple[str, int, float, int, int]
-        ] = []  # mode, attribute, value, where true, where not
+        ] = []  # mode, attribute, value, node if true, node if false
 
     def add(self, mode: str, attribute: int, value: float, true: int = 0, false: int = 0) -> int:
         self.nodes.append((mode, attribute, value, true, false))
         return len(self.nodes) - 1
 
     def end(self, node: int) -> int:
-        """Add a leaf, for rows that end in a node of the tree."""
+        """Add a leaf, for rows that end in this node of the tree."""
         return self.add("LEAF", 0, float(node))
 
 
 def _ends(tree: Tree, used: list[AttributeBranches], helper: Any) -> dict[str, Any]:
-    """Return the tests of a tree, whose leaves are the numbers of nodes, as attributes of a TreeEnsembleRegressor."""
+    """Return the tests of a tree, with node numbers as leaf values, as attributes of a TreeEnsembleRegressor."""
     place = {each.attribute: k for k, each in enumerate(used)}
     ends, entry = _Ends(), dict[int, int]()
     for node in reversed(tree.nodes):  # children before their parents
@@ -209,16 +210,16 @@ def _add_tests(
     *,
     nowhere: int,
 ) -> int:
-    """Add the tests of a node, one after another; return the first.
+    """Add the tests of a node, in sequence; return the first.
 
     Parameters
     ----------
     k
-        Place of the attribute among the inputs.
+        Position of the attribute among the inputs.
     children
         First test of each child, by branch.
     nowhere
-        Number of the end for rows whose value is missing, where no branch is for that.
+        Number of the leaf for rows with a missing value, if there is no branch for them.
     """
 
     def follow(branch: str) -> int:

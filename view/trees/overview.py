@@ -11,7 +11,7 @@ from quercus.view.trees import svg
 from quercus.view.trees.dot import quoted_text
 from quercus.view.trees.words import one_line, shortened_text
 
-LISTED = 100  # trees of the text with a separate line
+LISTED = 100  # maximum number of trees with a line of their own in the text
 BAR_CHARS = 24
 BAR_PIXELS = 240.0
 
@@ -34,10 +34,10 @@ class Overview:
     Parameters
     ----------
     trees
-        A line each.
+        A summary of each tree.
     tests
-        For each tested attribute, the mean number of its tests along the path of a row, over all trees and their
-        rows; most first.
+        For each tested attribute, the mean number of its tests along a row's path, over all trees and rows; largest
+        first.
     """
 
     trees: tuple[TreeSummary, ...]
@@ -47,7 +47,7 @@ class Overview:
     def of(
         cls, flats: Sequence[FlatTree], attributes: Sequence[str], classes: Sequence[tuple[str, ...]]
     ) -> "Overview":
-        """Return the overview of trees, given names of attributes, and what each tree tells apart."""
+        """Return the overview of trees, given the names of attributes and the classes that each tree distinguishes."""
         use = np.zeros(len(attributes))
         lines = []
         for flat, told in zip(flats, classes, strict=True):
@@ -89,7 +89,7 @@ class Overview:
         return "\n".join(lines)
 
     def dot(self) -> str:
-        """Return the overview in Graphviz's language: the attributes, and the number of trees that test each first."""
+        """Return the overview in Graphviz's language: attributes, with the number of trees that test each one first."""
         lines = [
             "digraph forest {",
             '  node [shape=box, style="rounded", fontname="Helvetica", fontsize=10];',
@@ -106,7 +106,7 @@ class Overview:
         return "\n".join([*lines, "}"])
 
     def svg(self) -> str:
-        """Return the overview as a picture: a bar for how often each attribute is tested."""
+        """Return the overview as a picture: a bar with the number of tests of each attribute."""
         margin, line, gap = svg.MARGIN, svg.LINE, svg.LABEL_GAP
         names = [shortened_text(name) for name, _ in self.tests]
         width = max([svg.text_width(name) for name in names], default=0.0)

@@ -1,4 +1,4 @@
-"""The nodes of a tree that a client received, in words."""
+"""The nodes of a tree from the client, in words."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from quercus.view.trees.words import SHOWN_CLASSES, NodeWords, estimate_text, ma
 def served_words(
     tree: Tree, depth: int | None = None, branches: int | None = None, classes: int = SHOWN_CLASSES
 ) -> Iterator[tuple[int, NodeWords]]:
-    """Yield the nodes in pre-order: the place of each one's parent, -1 for the root, and its words.
+    """Yield the nodes in pre-order: the position of the parent (-1 for the root), and the words.
 
     Parameters
     ----------
     tree
         The tree.
     depth, branches
-        Levels below the root, and branches of a node, that are shown; None: all. A node counts what it hides.
+        Number of levels below the root, and of branches of a node, to show; None: all. A node counts what it hides.
     classes
-        Classes of an estimate, see `estimate_text`.
+        Maximum number of classes in an estimate, see `estimate_text`.
 
     Examples
     --------

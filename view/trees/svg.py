@@ -1,9 +1,9 @@
-"""A tree as an SVG file, to download or print: root on the left, a column a level, branch names above the lines.
+"""A tree as an SVG file, to download or print: root on the left, a column per level, branch names above the lines.
 
-The icicle on the console's page of a tree is another picture (`quercus.view.svg.icicle`).
+The console's page of a tree has another picture, the icicle (`quercus.view.svg.icicle`).
 
-Text stays text, in a font that the viewer has, so the picture is small, can be searched, and takes no time
-(drawing letters as shapes, as plotting libraries do, took 60 ms a node). Lengths are in pixels.
+Text stays text, in the viewer's font, so the picture is small, searchable and fast to draw (plotting libraries, which
+draw letters as shapes, took 60 ms per node). Lengths are in pixels.
 """
 
 from typing import Any
@@ -18,26 +18,26 @@ from quercus.specification.class_marks import ClassMark, ink_on, pattern_path
 from quercus.trees import FlatTree, FoldedTree, Node, TreeNames, fold_tree
 from quercus.view.trees.words import NodeWords, shortened_text
 
-MAX_NODES = 5_000  # of a picture that anybody can read
+MAX_NODES = 5_000  # larger pictures are not readable
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 FONT_SIZE = 11.0
 LINE = 15.0  # height of a line of text
 ASCENT = 11.0  # of a line, above its baseline
 PADDING = 8.0
 BAR = 5.0  # height of the bar that shows the class probabilities
-BAR_GAP = 4.0  # and the text above it
-ROW_GAP = 12.0  # between boxes one above the other
+BAR_GAP = 4.0  # between the bar and the text above it
+ROW_GAP = 12.0  # vertical distance between boxes
 ELBOW = 20.0  # from a box to the bend of its lines
 LABEL_GAP = 6.0  # around the name of a branch
 SWATCH = 10.0
 MARGIN = 24.0
-LEGEND_WIDTH = 1_200.0  # then it continues in the next line
-TILE = 5.0  # side of the square that a pattern repeats
+LEGEND_WIDTH = 1_200.0  # longer legends are wrapped
+TILE = 5.0  # side of the square tile of a pattern
 GREY = "#555555"
 
 Rows = NDArray[np.float64]
 
-# Advance of DejaVu Sans, the widest of the fonts above, in thousandths of its size, never too little
+# Upper bounds of the advance of DejaVu Sans, the widest of the fonts above, in thousandths of the font size
 _NARROW = dict.fromkeys(" ',./:;IJ\\fijl|", 345) | dict.fromkeys('!()-[]rt"', 480)
 _WIDE = dict.fromkeys("#%+<=>@MW^mw~…≥", 1000)
 _WIDTHS = _NARROW | _WIDE
@@ -71,7 +71,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     lines = [each.picture_lines for each in words]
     branches = [shortened_text(each.branch) for each in words]
 
-    legend = []  # where the entry of each class begins, and its name
+    legend = []  # start of each class's entry, and its name
     x, y, right = MARGIN, MARGIN, 0.0
     for name in map(shortened_text, names.classes):
         width = SWATCH + text_width(name) + 4 * LABEL_GAP
@@ -90,7 +90,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     for column in range(level.max() + 1):
         here = level == column
         left[here] = edge + (ELBOW + labels[here].max() + 2 * LABEL_GAP if column else 0.0)
-        widths[here] = widths[here].max()  # boxes of a column line up
+        widths[here] = widths[here].max()  # boxes of a column have the same width
         edge = float((left[here] + widths[here]).max())
     height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
     top = y + 2 * LINE + rows * (height + ROW_GAP)
@@ -119,7 +119,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
 
 
 def empty_picture(size: tuple[float, float], title: str) -> ET.Element:
-    """Return an empty picture of this width and height, without a background; readers of the screen say its title."""
+    """Return an empty picture of this width and height, without a background; screen readers read its title."""
     width, height = (length_text(length) for length in size)
     root = ET.Element(
         "svg",
@@ -132,7 +132,7 @@ def empty_picture(size: tuple[float, float], title: str) -> ET.Element:
 
 
 def text_width(text: str, *, bold: bool = False) -> float:
-    """Return a width that `text` does not exceed, in pixels."""
+    """Return an upper bound of the width of `text`, in pixels."""
     ems = sum(
         _WIDTHS.get(c, 1000 if east_asian_width(c) in "WF" else 800 if c.isupper() or c == "&" else 645)
         for c in text
@@ -161,11 +161,11 @@ def _fill_of(mark: ClassMark) -> str:
 def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
     """Return the level and the row of each node: siblings in order, each parent centred on its children, no overlaps.
 
-    Each subtree is laid out separately, and moved as near to the siblings above it as its outline allows.
+    Each subtree is laid out separately, and moved as close to the siblings above it as its outline allows.
 
     Parameters
     ----------
-    parent : (n,) of each node in pre-order; that of the root is -1
+    parent : (n,) parent of each node in pre-order; -1 for the root
 
     Returns
     -------
@@ -174,7 +174,7 @@ def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Ro
 
     Notes
     -----
-    Reingold, Tilford 1981, with a subtree's outline as two lists: the first and the last row of each level.
+    Reingold and Tilford 1981. The outline of a subtree is two lists: the first and the last row of each level.
     """
     size = len(parent)
     children: list[list[int]] = [[] for _ in range(size)]
@@ -241,5 +241,5 @@ def write_text(parent: ET.Element, x: float, top: float, text: str, **style: str
 
 
 def length_text(value: float) -> str:
-    """Return a length as SVG writes it."""
+    """Return a length in SVG's notation."""
     return f"{value:.1f}".removesuffix(".0")

@@ -1,7 +1,6 @@
 """A tree as lines of text, for files and programs; `quercus.view.terminal.trees` shows the same words at a terminal.
 
-That module colours and wraps its lines with Rich, which needs six times as long, and which server and estimators do not
-need.
+That module colours and wraps its lines with Rich, which is six times slower, and not needed by server and estimators.
 """
 
 from quercus.trees import FlatTree, Node, TreeNames, fold_tree
@@ -9,10 +8,10 @@ from quercus.view.trees.words import NodeWords
 
 
 def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
-    """Return the tree as indented lines, a node a line.
+    """Return the tree as indented lines, one per node.
 
-    Each tells the branch, the class, the number of instances, the class probabilities, and the split
-    below it; an undecided node is marked. With a `depth`, nodes further below the root are counted, not shown.
+    A line has the branch, the class, the number of instances, the class probabilities and the split below the node;
+    undecided nodes are marked. Nodes deeper than `depth` are counted, not shown.
 
     Examples
     --------

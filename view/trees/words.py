@@ -1,4 +1,4 @@
-"""The nodes of a tree in words, as text, DOT, SVG files and the terminal show them; the console words its own."""
+"""The nodes of a tree in words, for text, DOT, SVG files and the terminal; the console has its own words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from quercus.specification.shares import decimal_text
 from quercus.view.words import counted
 
-if TYPE_CHECKING:  # the command line shows trees of a server, and has none itself
+if TYPE_CHECKING:  # the command line shows a server's trees, and does not import the learners
     from quercus.trees import FoldedTree, TreeNames
 
 MAX_LABEL_CHARS: Final = 28
 SHOWN_CLASSES: Final = 4
-"""Classes of a node's estimate; of a larger frame the likeliest ones are shown."""
+"""Maximum number of classes in a node's estimate; of a larger frame, the likeliest are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class NodeWords:
     Attributes
     ----------
     branch
-        What leads here from the parent; empty for the root.
+        Name of the branch from the parent; empty for the root.
     class_name, count, estimate
         Its class, the number of its rows, and its class probabilities.
     attribute
-        What it splits by; empty for a leaf.
+        Attribute of its split; empty for a leaf.
     mass
         The mass function of a leaf; empty if it has none.
     undecided
@@ -100,7 +100,7 @@ class NodeWords:
 
 
 def one_line(text: str) -> str:
-    """Return `text` on one line, without characters that would steer a terminal or break an XML file."""
+    """Return `text` on one line, without control characters or characters that are invalid in XML."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
 
 
@@ -113,14 +113,14 @@ def shortened_text(text: str, limit: int = MAX_LABEL_CHARS) -> str:
 def estimate_text(
     theta: Sequence[float], classes: Sequence[str], most: int = SHOWN_CLASSES, *, as_parent: bool = False
 ) -> str:
-    """Return the class probabilities in words: all of a small frame, the likeliest of a large one.
+    """Return the class probabilities in words: all of them for a small frame, the likeliest for a large one.
 
     Parameters
     ----------
     theta, classes
         Each class's probability and name.
     most
-        Largest frame of which all classes are shown; of a larger one, the likeliest, one fewer.
+        Size of the largest frame whose classes are all shown; of a larger one, the `most` - 1 likeliest.
     as_parent
         Whether the node has no evidence, and predicts like its parent.
 

@@ -551,7 +551,6 @@ class Specification(_message.Message):
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     PRESENTATION_FIELD_NUMBER: _builtins.int
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
-    ASK_FIELD_NUMBER: _builtins.int
     MEMORY_ROWS_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     GUIDANCE_FIELD_NUMBER: _builtins.int
@@ -573,11 +572,6 @@ class Specification(_message.Message):
     split_significance: _builtins.float
     """Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: a smaller level
     gives fewer splits. 0: no test. Absent: 10.
-    """
-    ask: _builtins.str
-    """The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree, or of the
-    tree beside its forest, is contested and every leaf has a row with an informative label. Not advised: over eight data
-    sets it lost 4.8 points of accuracy, 14.5 on one, where a budget of 60 answers lost 1.1.
     """
     memory_rows: _builtins.int
     """The active tree, or the tree beside the forest, learns from this number of the last rows with an informative label,
@@ -626,19 +620,16 @@ class Specification(_message.Message):
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
         split_significance: _builtins.float | None = ...,
-        ask: _builtins.str | None = ...,
         memory_rows: _builtins.int | None = ...,
         strategy: Global___Plugin | None = ...,
         guidance: Global___Guidance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "budget", b"budget", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
-    _WhichOneofReturnType__ask: _TypeAlias = _typing.Literal["ask"]  # noqa: Y015
-    _WhichOneofArgType__ask: _TypeAlias = _typing.Literal["_ask", b"_ask"]  # noqa: Y015
     _WhichOneofReturnType__budget: _TypeAlias = _typing.Literal["budget"]  # noqa: Y015
     _WhichOneofArgType__budget: _TypeAlias = _typing.Literal["_budget", b"_budget"]  # noqa: Y015
     _WhichOneofReturnType__max_depth: _TypeAlias = _typing.Literal["max_depth"]  # noqa: Y015
@@ -655,8 +646,6 @@ class Specification(_message.Message):
     _WhichOneofArgType__warmup_rows: _TypeAlias = _typing.Literal["_warmup_rows", b"_warmup_rows"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__ask) -> _WhichOneofReturnType__ask | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__budget) -> _WhichOneofReturnType__budget | None: ...
     @_typing.overload
@@ -776,7 +765,6 @@ class Model(_message.Message):
     LAG_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
     ACCURACY_FIELD_NUMBER: _builtins.int
-    SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
@@ -807,11 +795,6 @@ class Model(_message.Message):
     """Answers that contradicted the pushed label totally, resolved in favour of the oracle."""
     uid: _builtins.str
     """Unique and permanent: distinguishes the model from a later one with its name."""
-    settled: _builtins.bool
-    """For a model that asks while a split is contested: whether the newest tree is settled (no split is contested, and every
-    leaf has a labelled row). An unsettled one without open queries has no row left to ask about. Absent if that is not
-    known, as for learners that learn again from all evidence.
-    """
     growth_stopped: _builtins.str
     """Why the model is grown no further, and how it can be: growing it takes more memory than the server allows. Its newest
     tree classifies, and rows and answers are taken. Empty for all other models.
@@ -870,7 +853,6 @@ class Model(_message.Message):
         lag: _duration_pb2.Duration | None = ...,
         uid: _builtins.str = ...,
         accuracy: Global___RecentAccuracy | None = ...,
-        settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
@@ -878,9 +860,9 @@ class Model(_message.Message):
         extensions: _abc.Iterable[Global___Extension] | None = ...,
         drift: Global___Drift | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "drift", b"drift", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "drift", b"drift", "lag", b"lag", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "drift", b"drift", "extensions", b"extensions", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "drift", b"drift", "extensions", b"extensions", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
@@ -888,16 +870,12 @@ class Model(_message.Message):
     _WhichOneofArgType__average_confidence: _TypeAlias = _typing.Literal["_average_confidence", b"_average_confidence"]  # noqa: Y015
     _WhichOneofReturnType__drift: _TypeAlias = _typing.Literal["drift"]  # noqa: Y015
     _WhichOneofArgType__drift: _TypeAlias = _typing.Literal["_drift", b"_drift"]  # noqa: Y015
-    _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
-    _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy) -> _WhichOneofReturnType__accuracy | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__average_confidence) -> _WhichOneofReturnType__average_confidence | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__drift) -> _WhichOneofReturnType__drift | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
 
@@ -1156,13 +1134,10 @@ class GrowthReport(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     ACCURACY_FIELD_NUMBER: _builtins.int
-    SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     STOPPED_ABOVE_BYTES_FIELD_NUMBER: _builtins.int
     DRIFT_FIELD_NUMBER: _builtins.int
-    settled: _builtins.bool
-    """See Model."""
     stopped_above_bytes: _builtins.int
     """Bytes of memory, the bound above which the model is grown no further; 0: it is grown."""
     @_builtins.property
@@ -1177,19 +1152,16 @@ class GrowthReport(_message.Message):
         self,
         *,
         accuracy: Global___RecentAccuracy | None = ...,
-        settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         stopped_above_bytes: _builtins.int = ...,
         drift: Global___Drift | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift", "settled", b"settled"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift", "other_names", b"other_names", "settled", b"settled", "stopped_above_bytes", b"stopped_above_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift", "other_names", b"other_names", "stopped_above_bytes", b"stopped_above_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
-    _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GrowthReport: _TypeAlias = GrowthReport  # noqa: Y015
 

@@ -104,7 +104,7 @@ class ModelServiceServicer(object):
 
     def UpdateModel(self, request, context):
         """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, ask, presentation, guidance. The change is an event of the log.
+        split_significance, presentation, guidance. The change is an event of the log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

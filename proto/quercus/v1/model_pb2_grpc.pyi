@@ -41,7 +41,7 @@ class ModelServiceStub:
     """Lists the learners that this server has, with their parameters."""
     UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, ask, presentation, guidance. The change is an event of the log.
+    split_significance, presentation, guidance. The change is an event of the log.
     """
     ExtendModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]
     """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
@@ -63,7 +63,7 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """Lists the learners that this server has, with their parameters."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, ask, presentation, guidance. The change is an event of the log.
+    split_significance, presentation, guidance. The change is an event of the log.
     """
     ExtendModel: _aio.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
@@ -112,7 +112,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
         """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, ask, presentation, guidance. The change is an event of the log.
+        split_significance, presentation, guidance. The change is an event of the log.
         """
 
     @_abc_1.abstractmethod

@@ -12,30 +12,30 @@ KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def text(length: int | None = None) -> sa.String:
-    """Text in the order of its bytes."""
+    """Return a type of text that sorts by bytes."""
     return sa.String(length).with_variant(sa.String(collation="C"), "postgresql")
 
 
 def model_id() -> sa.Column[int]:
-    """The model that a row belongs to, as a part of its key."""
+    """Return the column with the key of the model that a row belongs to, part of the primary key."""
     return sa.Column("model_id", KEY, sa.ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
 
 
 def of_sqlite(columns: list[str], referred: list[str]) -> list[sa.ForeignKeyConstraint]:
-    """A reference that PostgreSQL does not check; see `quercus.storage.schema`."""
+    """Return a foreign key that only SQLite has; see `quercus.storage.schema`."""
     if op.get_context().dialect.name != "sqlite":
         return []
     return [sa.ForeignKeyConstraint(columns, referred, ondelete="CASCADE")]
 
 
 def index(name: str, table: str, columns: list[str], *, unique: bool = False, where: str = "") -> None:
-    """Create an index, of the rows that meet a condition."""
+    """Create an index, with `where` a partial one."""
     condition = sa.text(where) if where else None
     op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 def upgrade() -> None:
-    """Create all tables, and the first number of a change."""
+    """Create all tables, and the counter of changes."""
     op.create_table(
         "audit",
         sa.Column("id", KEY, primary_key=True),

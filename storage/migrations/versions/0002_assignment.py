@@ -1,4 +1,4 @@
-"""The labellers of a model: a part of its policy."""
+"""The labellers whom a model's policy names."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; nobody is named, so that everybody may label, as before."""
+    """Add the column; policies name nobody, so everybody may label, as before."""
     text = sa.String().with_variant(sa.String(collation="C"), "postgresql")
     op.add_column("policy", sa.Column("labellers", text, nullable=False, server_default=""))

@@ -1,4 +1,4 @@
-"""The shapes of a model's log (`quercus.labelling.shapes`): classes and attributes that came later."""
+"""The shapes of a model's log (`quercus.labelling.shapes`), for classes and attributes that are added later."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a column; the logs of existing models have one shape."""
+    """Add the column; the logs of existing models have a single shape."""
     text = sa.String().with_variant(sa.String(collation="C"), "postgresql")
     op.add_column("model", sa.Column("shapes", text))

@@ -1,4 +1,4 @@
-"""The rule that combines several answers: a part of a model's policy."""
+"""The rule of a model's policy that combines several answers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; Dempster's rule combines answers, as before."""
+    """Add the column; policies have Dempster's rule, as before."""
     op.add_column(
         "policy", sa.Column("combination", sa.SmallInteger, nullable=False, server_default=sa.text("1"))
     )

@@ -1,4 +1,4 @@
-"""Gold questions: their marks and answers in the log, the queries that ask them, their share in a model's policy."""
+"""Gold questions: marks and answers in the log, queries, and the share in a model's policy."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns and the two indexes; no question is gold, and no policy mixes any in."""
+    """Add the columns and the indexes; no query is a gold question, and policies have the share 0."""
     op.add_column("log", sa.Column("gold", sa.Boolean))
     op.add_column("query", sa.Column("gold", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("policy", sa.Column("gold_share", sa.Double, nullable=False, server_default=sa.text("0")))

@@ -1,1 +1,1 @@
-"""One file a schema revision, in order."""
+"""The migrations, one file for each revision of the schema."""

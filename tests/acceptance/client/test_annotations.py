@@ -20,7 +20,7 @@ def test_an_export_is_stated_once(server: str, name: str, table_t: Path, tmp_pat
     done = quercus(*arguments, server=server)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "stated 1 answers of 1 labeller on 1 rows\n"
-    assert "(1 were there already)" in quercus(*arguments, server=server).stdout
+    assert "(1 already there)" in quercus(*arguments, server=server).stdout
     with Client(server) as client:
         (said,) = client.answers(name)
     assert (said.instance, said.labeller, said.label, said.kind) == ("3", "ann", "o", "stated")

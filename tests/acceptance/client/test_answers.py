@@ -58,7 +58,7 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
     said = run(server, "push", wine, str(file), "--labels", "--item", "picture")
     assert "stated 5 answers of 2 labellers on 4 rows" in said
     again = run(server, "push", wine, str(file), "--labels", "--item", "picture")
-    assert "(5 were there already)" in again
+    assert "(5 already there)" in again
 
     narrow = os.environ | {"COLUMNS": "80", "QUERCUS_SERVER": server, "NO_COLOR": "1"}
     screen = subprocess.run(

@@ -90,7 +90,6 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "min_instances": 2,
         "warmup_rows": 100,
         "strategy": {"name": MARGIN},
-        "ask": "to-the-budget",
         "learner": {"name": "active-forest", "seed": 0, "trees": 100},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }
@@ -182,7 +181,7 @@ def test_push_reports_and_may_be_repeated(server: str, name: str, table_t: Path)
     assert json.loads(first.stdout)["stored"] == 21
     second = quercus("push", name, str(table_t), server=server)
     assert "pushed 21 rows" in second.stdout
-    assert "(21 were there already)" in second.stdout
+    assert "(21 already there)" in second.stdout
     assert "columns not sent: class" in second.stdout
 
 
@@ -205,7 +204,7 @@ def test_refused_rows_go_to_a_file_from_which_they_can_be_pushed_again(
     done = quercus(*push, "--rejected", str(kept), server=server)
     assert done.returncode == 1
     assert "pushed 2 rows" in done.stdout
-    assert f"5 rows were refused: {kept} has each with its line and the reason" in " ".join(
+    assert f"5 rows were refused: see {kept} for the line and the reason of each" in " ".join(
         done.stderr.split()
     )
     rows = list(csv.DictReader(io.StringIO(kept.read_text())))
@@ -289,7 +288,7 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     assert all(
         each in done.stdout for each in ("forest (base averaging (max_cuts 4), ", "trees 3", "vote mass")
     )
-    assert "its budget is 0: it will never ask" in done.stdout
+    assert "its budget is 0, so it will ask no queries" in done.stdout
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
     assert (
         quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server).returncode
@@ -405,7 +404,7 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert "sets of 90 %: all classes, since no row was predicted before its label came" in covering.stderr
     doubted = quercus("classify", grown, str(table_t), "--doubt", server=server)
     assert next(csv.DictReader(io.StringIO(doubted.stdout)))["overlap"] == ""
-    assert "does not tell two kinds of doubt apart: the learner active-forest does" in doubted.stderr
+    assert "does not separate the two kinds of doubt: the learner active-forest does" in doubted.stderr
     refused = quercus("classify", grown, str(table_t), "--coverage", "90", server=server)
     assert "--coverage is 90, must lie between 0 and 1, such as 0.9" in " ".join(refused.stderr.split())
     assert re.search(r" \[\d\.\d{3}, \d\.\d{3}\] ", table.stdout)
@@ -555,7 +554,7 @@ def test_induce_never_draws_over_a_file_that_it_reads(
     for own in ("t.svg", "labels.svg", "truth.svg"):
         done = quercus("induce", str(data), *files, "--svg", str(tmp_path / own))
         said = " ".join(done.stderr.replace("│", " ").split())
-        assert (done.returncode, "which is read: name another" in said) == (2, True), own
+        assert (done.returncode, "which this command reads: name another" in said) == (2, True), own
         assert [each.read_text() for each in (data, labels, truth)] == before, own
     assert quercus("induce", str(data), *files, "--svg", str(tmp_path / "tree.svg")).returncode == 0
     assert "<svg" in (tmp_path / "tree.svg").read_text()
@@ -657,7 +656,7 @@ def test_a_push_that_is_interrupted_says_how_it_goes_on(server: str, name: str, 
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert errors == "stopped; the same command goes on: no row is stored twice\n"
+    assert errors == "stopped; the same command continues: no row is stored twice\n"
 
 
 def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:

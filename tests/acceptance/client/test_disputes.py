@@ -59,7 +59,7 @@ def test_agreement_is_shown_with_its_numbers(server: str, wine: str) -> None:
     assert "in dispute 2 of 5 rows" in shown
     assert "(10 labels of 5 rows)" in shown
     assert "ann and bob 5 3 60 %" in shown
-    assert "bob against what holds: 4 of 4 rows the same" in shown  # of 3 no one class holds
+    assert "bob against the accepted label: 4 of 4 rows the same" in shown  # of 3 no one class holds
     found = json.loads(run(server, wine, "--agreement", "--json"))
     assert (found["shared"], found["disputed"]) == (5, 2)
     assert {cell["said"] for each in found["confusions"] for cell in each["cells"]} == {"red", "rosé"}

@@ -33,7 +33,7 @@ def test_gold_questions_are_marked_by_row_and_by_file_and_scored(
     file = tmp_path / "gold.csv"
     file.write_text("bottle,colour\nbottle-7,red\nbottle-9,white\nbottle-11,\n")
     given = ("gold", wine, str(file), "--item", "bottle", "--answer-column", "colour")
-    assert "marked: 1 gold question (1 were marked so already)" in run(server, *given)
+    assert "marked: 1 gold question (1 were marked already)" in run(server, *given)
     assert "gold questions 100 %" in run(server, "policy", wine, "--gold-share", "1")
     with Client(server) as client:
         for _ in range(2):

@@ -44,5 +44,5 @@ def test_a_model(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
     assert said("answers", name, "-o", file, server=server) == {"file": file, "answers": 0}
     done = quercus("models", "delete", name, "--json", server=server)
     assert done.returncode == 2
-    assert "confirm with --yes" in json.loads(done.stderr)["error"]["message"]
+    assert "for confirmation: give --yes" in json.loads(done.stderr)["error"]["message"]
     assert said("models", "delete", name, "--yes", server=server) == {"deleted": name}

@@ -66,7 +66,7 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     screen.press("w")
     assert "rival: An attribute that may be the best test" in screen.expect(PROMPT)
     screen.press("9")
-    assert "'9' means nothing here" in screen.expect(PROMPT)
+    assert "'9' has no meaning here" in screen.expect(PROMPT)
     screen.press("+o")  # s is a class
     assert "[x] o o   [ ] s s" in screen.expect("[x] o o   [ ] s s")
     screen.press("x\n")
@@ -136,7 +136,7 @@ def test_an_answer_is_taken_back_before_it_is_sent(screen: Screen, server: str, 
     screen.expect("→ o")
     assert "answer 2 of 6" in screen.expect(PROMPT)
     screen.press("b")
-    screen.expect("taken back, and never sent: o, instance")
+    screen.expect("taken back before it was sent: o, instance")
     shown = screen.expect(PROMPT)
     assert first is not None
     assert f"instance {first[1]} " in shown
@@ -266,7 +266,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             assert "answer 2 of 6" in screen.expect(PROMPT)  # the next one was there
             screen.expect(f"the server at {address} does not answer; your answers are kept")
             assert "\n" in screen.expect(
-                "then asking again"
+                "then retrying"
             )  # the line ends at a blank, not where the screen does
             assert time.monotonic() - killed_at < 30  # not when the client has given up, after a minute
             screen.expect(PROMPT)

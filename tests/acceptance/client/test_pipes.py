@@ -81,7 +81,7 @@ def test_rows_of_csv_are_pushed_and_those_refused_are_named(server: str, wine: s
     assert "2 rows were refused" in lines[2]
     again = quercus(*command, server=server, stdin=rows)
     assert "pushed 2 rows" in again.stdout
-    assert "(2 were there already)" in again.stdout
+    assert "(2 already there)" in again.stdout
     with Client(server) as client:
         assert {each.id: each.contour for each in client.instances(wine)} == {"a": (1, 0), "d": (0, 1)}
 
@@ -101,11 +101,11 @@ def test_objects_are_rows_and_their_field_id_names_them(server: str, wine: str, 
     command = ("push", wine, "-", "--rejected", str(rejected))
     done = quercus(*command, server=server, stdin="\n".join(objects))
     assert done.returncode == 1
-    assert f"5 rows were refused: {rejected}" in " ".join(done.stderr.split())
+    assert f"5 rows were refused: see {rejected}" in " ".join(done.stderr.split())
     reasons = rejected.read_text().splitlines()[1:]
     said = [
         "'alcohol' is [1], must be",
-        "NaN is not a number of JSON",
+        "NaN is not a JSON number",
         "has no attribute of the model",
         "is not JSON",
     ]
@@ -137,7 +137,7 @@ def test_a_row_of_a_slow_producer_arrives_within_a_second(server: str, wine: str
     printed, errors = pushing.communicate(timeout=SECONDS)
     assert (pushing.returncode, printed) == (130, "")
     # The acknowledgement of the last row may be on its way.
-    assert errors.startswith(tuple(f"stopped; {k} rows stored; the same command goes on" for k in (2, 3)))
+    assert errors.startswith(tuple(f"stopped; {k} rows stored; the same command continues" for k in (2, 3)))
     assert "Traceback" not in errors
 
 

@@ -1,5 +1,6 @@
 """backup, restore, check, export and import, beside a server that runs."""
 
+import base64
 import csv
 import gzip
 import json
@@ -115,7 +116,7 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     )
     serving = Serving(tmp_path)
     with Client(serving.address) as client:
-        assert "t: 23 events, was there already" in run("rebuild", archive, "--store", store)
+        assert "t: 23 events, already there" in run("rebuild", archive, "--store", store)
         said = run("rebuild", archive, "--store", store, "--model", "t", "--as", "again")
         assert "again: 23 events, rebuilt" in said
         assert "grows the trees" in said
@@ -124,7 +125,7 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     assert serving.stop() == 0
     assert "does not exist" in run("rebuild", archive, "--store", str(tmp_path / "new.db"), code=1)
     run("rebuild", archive, "--store", str(tmp_path / "new.db"), "--create")
-    assert "holds together" in run("check", "--store", str(tmp_path / "new.db"))
+    assert "is consistent" in run("check", "--store", str(tmp_path / "new.db"))
     piece = next((tmp_path / "archive").rglob("*.parquet"))
     piece.write_bytes(piece.read_bytes()[:-1])
     said = run("rebuild", archive, "--store", str(tmp_path / "other.db"), "--create", code=1)
@@ -318,12 +319,12 @@ def test_a_backup_is_made_checked_and_put_back(serving_lesson: Serving, tmp_path
     store, copy = str(tmp_path / "quercus.db"), str(tmp_path / "copy.db")
     with Client(serving.address) as client:
         run("backup", copy, "--store", store)
-        assert "holds together" in run("check", "--store", copy)
+        assert "is consistent" in run("check", "--store", copy)
         client.delete_model("t")
     assert "in use: stop the server first" in run("restore", copy, "--store", store, "--force", code=1)
     assert serving.stop() == 0
     run("restore", copy, "--store", store, "--force")
-    assert "holds together" in run("check", "--store", store)
+    assert "is consistent" in run("check", "--store", store)
     second = Serving(tmp_path, grower=False)
     try:
         shown = json.loads(quercus("models", "show", "t", "--json", server=second.address).stdout)
@@ -344,6 +345,25 @@ def exported(lesson: Path, tmp_path: Path) -> Path:
     shutil.copy(lesson, tmp_path)
     run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
     return tmp_path / "t.jsonl"
+
+
+def test_an_export_that_stops_its_queries_early_is_imported_and_asks_to_the_budget(
+    tmp_path: Path, exported: Path
+) -> None:
+    """Its specification has field 14 from the time when there were two rules to stop."""
+    head, *events = exported.read_text().splitlines()
+    store = ("--store", str(tmp_path / "copy.db"), "--create")
+    for ask, said in (("to-the-budget", False), ("while-contested", True)):
+        stored = json.loads(head)
+        stored["specification"] = base64.b64encode(
+            base64.b64decode(stored["specification"]) + bytes([14 << 3 | 2, len(ask)]) + ask.encode()
+        ).decode()
+        exported.write_text("\n".join([json.dumps(stored), *events]))
+        done = quercus("import", str(exported), "--as", ask, *store)
+        assert (done.returncode, "read 23 events" in done.stdout) == (0, True)
+        assert ("ask: while-contested is not offered any more" in done.stderr) == said
+        assert len(done.stderr.splitlines()) == said
+    assert "holds together" in run("check", *store[:2])
 
 
 @pytest.mark.slow
@@ -368,7 +388,7 @@ def test_no_command_makes_a_stray_store(
     assert "23 events" in run("import", str(exported), "--create")
     run("restore", str(exported.with_name("quercus.db")), "--store", "restored.db")
     for store in ("quercus.db", "restored.db"):
-        assert "holds together" in run("check", "--store", store)
+        assert "is consistent" in run("check", "--store", store)
 
 
 @pytest.mark.slow

@@ -481,6 +481,19 @@ def test_export_and_import_keep_marks_and_scores(marked, helper, tmp_path):
     assert len(scores(marked)) == 1
 
 
+def test_a_log_with_too_many_marks_is_not_imported(marked, monkeypatch):
+    marked.mark_gold(
+        "m", "eve", [Mark("a", None)], words.KNOWN
+    )  # the log has two marks, one of which is taken back
+    lines = list(marked.dump("m"))
+    monkeypatch.setattr("quercus.storage.admin.transfer.MAX_GOLD", 1)
+    assert marked.load(lines, name="copy")
+    mark(marked, a=words.A)
+    with pytest.raises(InvalidInput, match=r"^file: has 2 gold questions, at most 1 are allowed$"):
+        marked.load(list(marked.dump("m")), name="more")
+    assert [each.name for each in marked.list_models("")] == ["copy", "m"]
+
+
 @pytest.mark.parametrize("how", ["import", "rebuild"])
 def test_whoever_was_asked_is_not_asked_again_of_a_copy(marked, helper, store_url, tmp_path, how):
     (query,) = lease(marked, "ann")

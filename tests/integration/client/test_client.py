@@ -367,7 +367,7 @@ def test_trees_of_any_version_and_drawings(client: Client, model: Model) -> None
 
 
 def test_waiting_for_growth_that_does_not_come_ends(client: Client, model: Model) -> None:
-    with pytest.raises(DeadlineExceeded, match=r"stood at 0 of 1000 after 0\.5 s"):
+    with pytest.raises(DeadlineExceeded, match=r"had grown to event 0 of 1000 after 0\.5 s"):
         client.wait_grown(model.name, 1000, timeout_s=0.5)
 
 

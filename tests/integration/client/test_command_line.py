@@ -195,7 +195,9 @@ def test_classify_never_loses_a_file(
             run(monkeypatch, serving, "classify", model.name, str(rows), "-o", str(tmp_path / own), "--force")
             == 2
         )
-        assert "which is read: name another" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert "which this command reads: name another" in " ".join(
+            capsys.readouterr().err.replace("│", " ").split()
+        )
     assert rows.read_text() == "X,y\na,0.5\nb,2.5\n"
     found = tmp_path / "found.csv"
     arguments = ("classify", model.name, str(rows), "-o", str(found))

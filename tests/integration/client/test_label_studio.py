@@ -237,7 +237,7 @@ def test_wrong_requests_are_named(serving: Serving, client: Client, trees: str, 
     refused("/setup", {}, 400, "schema: must be a text")
     refused("/predict", {"label_config": CONFIG}, 400, "tasks: must be a list")
     refused("/predict", {"tasks": [{}] * 2001, "label_config": CONFIG}, 400, "2,001", "2,000")
-    refused("/predict", [], 400, "object of JSON")
+    refused("/predict", [], 400, "JSON object")
     refused("/webhook", annotated("ANNOTATION_CREATED", "row 20", "unsure"), 400, "unsure")
     refused("/webhook", annotated("ANNOTATION_CREATED", "row 99", "oak"), 404, "row 99")
     refused("/webhook", annotated("ANNOTATION_CREATED", "row 20", "oak", by=None), 400, "--labeller")

@@ -140,7 +140,7 @@ def test_a_tree_of_one_node_has_a_model_too() -> None:
     ("learner", "words"),
     [
         ("forest", "is one of 10, whose predictions forest combines"),
-        ("belief-entropy", "densities of classes"),
+        ("belief-entropy", "class densities"),
     ],
 )
 def test_what_onnx_cannot_evaluate_is_refused(learner: str, words: str) -> None:
@@ -158,5 +158,5 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert label.tolist() == ["a", "b"]
     done = quercus("induce", str(rows), "--learner", "forest", "--onnx", str(tmp_path / "f.onnx"))
     assert done.returncode == 1
-    assert "whose predictions forest combines as ONNX cannot" in " ".join(done.stderr.split())
+    assert "whose predictions forest combines, which ONNX cannot" in " ".join(done.stderr.split())
     assert not (tmp_path / "f.onnx").exists()

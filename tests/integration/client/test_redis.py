@@ -259,7 +259,7 @@ def test_a_broker_that_lost_its_group_is_read_from_the_beginning(
         running.stop()
         thread.join(WAIT_S)
     assert any(
-        "fails: " in line and "trying again" in line for line in told
+        "fails: " in line and "retrying" in line for line in told
     )  # NOGROUP, or UNBLOCKED while it waited
     assert told[-1] == f"connected to {broker.url} again"
 

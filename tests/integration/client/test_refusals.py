@@ -244,7 +244,7 @@ def test_wrong_rows_of_a_file_to_classify_do_not_keep_the_others_out(
     assert not found.exists()
     assert run(monkeypatch, serving, "classify", name, str(file), *flags, "--rejected", str(kept)) == 1
     said = capsys.readouterr().err
-    assert f"6 rows were refused: {kept} has each" in said
+    assert f"6 rows were refused: see {kept} for" in said
     assert "(2 of 2)" in said
     with found.open(newline="") as stream:
         assert [(each["id"], each["row"]) for each in csv.DictReader(stream)] == [("a", "0"), ("f", "5")]

@@ -230,7 +230,7 @@ def test_kinds_that_are_not_wanted_are_passed_and_the_place_is_kept(
 def test_a_position_belongs_to_one_model_and_one_bridge(client: Client, hooked: str, tmp_path: Path) -> None:
     held = Position(tmp_path / "state", hooked)
     held.record_delivered("uid", 7)
-    with pytest.raises(InvalidArgument, match="belongs to a bridge that runs"):
+    with pytest.raises(InvalidArgument, match="in use by a running bridge"):
         Position(tmp_path / "state", hooked)
     held.close()
     with pytest.raises(InvalidArgument, match=f"is of the model '{hooked}'"):
@@ -339,10 +339,10 @@ def test_a_restored_backup_ends_the_bridge_and_its_new_events_have_new_ids(
     subprocess.run([QUERCUS, "restore", str(backup), "--store", str(store), "--force"], check=True)
     serving = Serving(tmp_path, grower=False)
     with Client(serving.address) as client:
-        with pytest.raises(FailedPrecondition, match=r"set back to an earlier state.*event 4.*--state"):
+        with pytest.raises(FailedPrecondition, match=r"reset to an earlier state.*event 4.*--state"):
             bridge(client, "m", receiver.url, tmp_path / "state", 1)
         client.push("m", ROWS * 2, ids=["new-1", "new-2", "new-3", "new-4"])
-        with pytest.raises(FailedPrecondition, match=r"set back to an earlier state.*event 4.*--state"):
+        with pytest.raises(FailedPrecondition, match=r"reset to an earlier state.*event 4.*--state"):
             bridge(client, "m", receiver.url, tmp_path / "state", 1)
         assert len(receiver.posted) == 4
         bridge(client, "m", receiver.url, tmp_path / "again", 6)

@@ -200,7 +200,7 @@ def test_the_page_says_what_looks_wrong(ann: Visitor, client: Client) -> None:
     page = ann.upload("days.csv", LOOKED_AT)
     found = re.search(r'<ul class="path" aria-labelledby="remarks-title">(.*?)</ul>', page.text, re.DOTALL)
     assert found is not None
-    left = "The column is left out; choose a kind to take it."
+    left = "The column is left out; choose a kind to include it."
     assert [unescape(each) for each in re.findall(r"<li[^>]*>(.*?)</li>", found[1])] == [
         f"ticket: 24 different values in 24 rows tell rows apart, and say nothing about other rows. {left}",
         f"taken, line 2: '2026-01-01' is a date or a time, which is neither a number nor a name. {left}",
@@ -393,8 +393,8 @@ def test_what_is_no_number_and_no_name_is_recognised_and_asked_about(ann: Visito
     text = unescape(page.text)
     for remark in (
         "weight: '0,0' looks like a number with a decimal comma, and is read as 0.0.",
-        "note: holds free text, of which no tree learns; labellers see it beside the row.",
-        "path: holds paths of files, as 'img/0.png'; a browser does not send the files: quercus push --beside does",
+        "note: holds free text, which no tree learns from; labellers see it beside the row.",
+        "path: holds paths of files, such as 'img/0.png'; a browser cannot send these files; quercus push --beside can",
     ):
         assert remark in text
     previews = text[text.index('<ol class="previews"') :]

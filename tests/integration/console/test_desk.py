@@ -131,10 +131,14 @@ def test_budget_and_assignment_are_set_and_count(world: World) -> None:
         assert ann.lease("m", "ann").idle == "not_assigned"
     assert "Others label this model" in world.visitor("ann").get("/m/m/label").text
     for act, given, fault in (
-        ("budget", {"budget": "x"}, "budget: is &#39;x&#39;, must be a whole number"),
+        ("budget", {"budget": "x"}, "Answers in all: is &#39;x&#39;, must be a whole number"),
         ("budget", {"budget": "-1"}, "must be a whole number"),
-        ("budget", {"budget": ""}, "budget: is &#39;&#39;, must be a whole number"),
-        ("policy", {"answers_per_query": "21"}, "answers per query: is 21, must lie in [1, 20]"),
+        ("budget", {"budget": ""}, "Answers in all: is &#39;&#39;, must be a whole number"),
+        (
+            "policy",
+            {"answers_per_query": "21"},
+            "Labellers who answer each query: is 21, must lie in [1, 20]",
+        ),
         ("policy", {"labellers": "x" * 300}, "labeller 1: has 300 characters"),
         ("policy", {"labellers": "dora", "per_hour": "many"}, "must be a whole number"),
     ):
@@ -228,9 +232,11 @@ def test_each_form_of_gold_questions_does_one_thing(world: World) -> None:
     assert send(lead, "m", "gold-share", gold_share="10") == (
         "10 % of the queries are gold questions from now on."
     )
-    assert send(lead, "m", "gold-share", gold_share="200").startswith("gold share: is &#39;200&#39;")
+    assert send(lead, "m", "gold-share", gold_share="200").startswith(
+        "Share of the queries, in percent: is &#39;200&#39;"
+    )
     assert send(lead, "m", "gold") == "rows: name one, with its class, or choose a file of them"
-    assert send(lead, "m", "gold-back") == "rows: check those whose marks are taken back"
+    assert send(lead, "m", "gold-back") == "rows: check those whose marks to take back"
     assert [each.instance for each in world.olga.gold_questions("m")] == ["b1"]
     assert send(lead, "m", "gold-back", unmark="b1") == "1 row unmarked."
     assert world.olga.gold_questions("m") == []

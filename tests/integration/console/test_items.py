@@ -175,7 +175,7 @@ def test_no_more_rows_than_stated_are_labelled_at_once(ann: Visitor, client: Cli
     assert page.status == 400
     assert "rows: are 1,001, at most 1,000 at once: narrow the filter" in unescape(page.text)
     none = ann.form("/m/i-large/items/bulk", fields | {"of": "checked"})
-    assert "rows: are none: check the rows that you mean" in unescape(none.text)
+    assert "rows: are missing: check the rows to label" in unescape(none.text)
 
 
 def test_what_is_listed_is_exported(ann: Visitor, client: Client, model: str) -> None:

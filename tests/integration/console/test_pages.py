@@ -104,7 +104,7 @@ def test_an_undecided_leaf_says_so_and_why(ann: Visitor, client: Client) -> None
     (root,) = client.tree(name).nodes
     assert (root.stop, root.undecided) == ("not_significant", True)
     panel = ann.get(f"/m/{name}/tree/node?node=0").text
-    assert "Undecided, a leaf until labels settle whether to split it: no split separates" in panel
+    assert "Undecided, a leaf until labels decide whether to split it: no split separates" in panel
 
 
 def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visitor, client: Client) -> None:
@@ -121,7 +121,7 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     assert f"{accuracy_text(found)}." in page
     own = client.get_model(name).average_confidence
     assert own is not None
-    assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page
+    assert f'{own.mean * 100:.1f} % right</p><p class="facts">The mean over 140 rows.' in page
     assert "are the hardest" not in page  # nobody was asked
     assert page.count('<svg class="learning"') == 1
     assert page.count('class="point"') == len(found.blocks) > 1
@@ -160,7 +160,7 @@ def test_two_kinds_of_doubt_are_shown(ann: Visitor, client: Client) -> None:
     client.wait_grown("coin", timeout_s=60)
     page = "/m/coin/classify"
     ann.get(page)
-    assert re.search(r"Doubt 0\.9\d bits: .*overlap", ann.form(page, {"low-0": "0"}).text)
+    assert re.search(r"the doubt.*overlap 0\.[89]\d bits", ann.form(page, {"low-0": "0"}).text)
 
 
 def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:

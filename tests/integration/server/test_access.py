@@ -320,7 +320,7 @@ def test_health_needs_no_token_and_reflection_does(guarded: Guarded) -> None:
 def test_administrative_calls_are_audited(guarded: Guarded) -> None:
     guarded.operator.create_model("m", specification())
     reader = Client(guarded.address, token=guarded.issued["reader"])
-    with reader, pytest.raises(PermissionDenied, match="DeleteModel needs operator"):
+    with reader, pytest.raises(PermissionDenied, match=r"has the role reader; this needs operator$"):
         reader.delete_model("m")
     with Client(guarded.address) as stranger, pytest.raises(Unauthenticated, match="asks for a token"):
         stranger.delete_model("m")

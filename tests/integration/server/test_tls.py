@@ -64,10 +64,10 @@ def test_clients_show_a_certificate_where_the_server_asks_for_one(
 ) -> None:
     server = start_live(tmp_path / "store.db", **papers.server, tls_client_ca=str(papers.ca), grower=False)
     address = f"tls://{server.server.address}"
-    unreachable(Client(address, ca=papers.ca, timeout_s=3), "asks clients for a certificate")
+    unreachable(Client(address, ca=papers.ca, timeout_s=3), "requires a client certificate")
     monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(strangers.cert))
     monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(strangers.key))
-    unreachable(Client(address, ca=papers.ca, timeout_s=3), "asks clients for a certificate")
+    unreachable(Client(address, ca=papers.ca, timeout_s=3), "requires a client certificate")
     monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(papers.cert))
     monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(papers.key))
     with Client(address, ca=papers.ca) as client:
@@ -75,7 +75,7 @@ def test_clients_show_a_certificate_where_the_server_asks_for_one(
 
 
 def test_a_token_never_crosses_a_network_in_the_clear() -> None:
-    with pytest.raises(InvalidArgument, match=r"in the clear: write tls://192\.0\.2\.1:50051"):
+    with pytest.raises(InvalidArgument, match=r"unencrypted: write tls://192\.0\.2\.1:50051"):
         Client("192.0.2.1:50051", token="quercus_secret")
 
 

@@ -383,9 +383,7 @@ def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Pat
 
         late, _ = access.issue_token(store.access, "late", ["reader"])  # made while the server runs
         for client in client_of_each(serving, closing, **(trusted | {"token": late})).values():
-            with pytest.raises(
-                PermissionDenied, match="late has the role reader; ModelService/CreateModel needs"
-            ):
+            with pytest.raises(PermissionDenied, match="late has the role reader; this needs"):
                 client.create_model("m", SPECIFICATION)
         other.create_model("m", SPECIFICATION)
         forged = token[:-8] + "00000000"

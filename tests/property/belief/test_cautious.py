@@ -1,17 +1,16 @@
-"""The cautious rule and discounting by class: published numbers, laws, and the slow way over all sets of the frame."""
+"""The cautious rule: published numbers, laws, and the slow way over all sets of the frame."""
 
 import math
 from itertools import permutations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quercus.belief.cautious import cautious, decompose, discount_by_class
+from quercus.belief.cautious import cautious, decompose
 from quercus.belief.errors import InvalidInput, TooManyFocalSets
 from quercus.belief.mass import MassFunction
-from quercus.belief.measures import commonality, plausibility
+from quercus.belief.measures import commonality
 from quercus.belief.rules import dempster, discount
 
 L = 3
@@ -106,26 +105,6 @@ def test_large_frames() -> None:
     assert dict(cautious([low, high, low]).focal) == pytest.approx(dict(dempster(low, high).focal))
 
 
-@given(undogmatic(), st.lists(st.floats(0, 1), min_size=L, max_size=L))
-def test_discounting_by_class(m: MassFunction, reliabilities: list[float]) -> None:
-    """``Pl'(c) = 1 - r_c (1 - Pl(c))``, and ``b'(A) = b(A) prod_{c not in A} r_c`` of the mass within each set."""
-    found = discount_by_class(m, reliabilities)
-    assert found.contour() == pytest.approx(1 - np.array(reliabilities) * (1 - m.contour()))
-    for a in SETS:
-        within = [sum(mass for mask, mass in each.focal if mask & ~a == 0) for each in (m, found)]
-        outside = math.prod(r for c, r in enumerate(reliabilities) if not a >> c & 1)
-        assert within[1] == pytest.approx(within[0] * outside)
-
-
-def test_discounting_by_class_as_published() -> None:
-    """Mercier, Quost and Denoeux 2008: a sensor that is right about aeroplanes in six of ten cases."""
-    seen = MassFunction(L, ((0b001, 0.5), (0b100, 0.5)))
-    assert dict(discount_by_class(seen, [0.6, 1.0, 1.0]).focal) == pytest.approx(
-        {0b001: 0.5, 0b100: 0.3, 0b101: 0.2}
-    )
-    assert plausibility(discount_by_class(seen, [0.0, 0.0, 0.0]), 0b010) == 1.0
-
-
 def test_errors() -> None:
     dogmatic = MassFunction(L, ((1, 1.0),))
     with pytest.raises(InvalidInput, match=r"mass: is dogmatic.*Discount it first, by a reliability of \.99"):
@@ -134,10 +113,6 @@ def test_errors() -> None:
         cautious([])
     with pytest.raises(InvalidInput, match=r"are on frames of \[2, 3\] classes"):
         cautious([ONE, MassFunction.vacuous(2)])
-    with pytest.raises(InvalidInput, match="reliabilities: are 2, must be 3"):
-        discount_by_class(ONE, [1.0, 0.5])
-    with pytest.raises(InvalidInput, match=r"reliability: is 2\.0, must lie in \[0, 1\]"):
-        discount_by_class(ONE, [1.0, 0.5, 2.0])
     whole = (1 << 12) - 1
     many = MassFunction(12, (*((whole ^ (1 << c), 1 / 13) for c in range(12)), (whole, 1 / 13)))
     with pytest.raises(TooManyFocalSets, match="more than 1,024 intersections"):

@@ -175,7 +175,7 @@ def test_a_server_that_does_not_answer(store: Path) -> None:
     assert "--server" in found["server"]["fix"]
     assert doctor("--store", str(store), "--port", "0")[1]["server"]["state"] == "ok"
     assert doctor(*at[:-1], "nowhere")[1]["server"]["found"].startswith(
-        "nowhere does not say its version: server: "
+        "nowhere does not report its version: server: "
     )
 
 

@@ -94,7 +94,7 @@ def test_the_demo_removes_nothing_from_a_folder_of_others(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(demo, "on_signals", lambda *_: pytest.fail("the demo has begun"))
         assert run(monkeypatch, "demo", "-o", ".") == 1
-    assert "has files, and no mark of an earlier demo" in capsys.readouterr().err
+    assert "is neither empty nor from an earlier demo" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["quercus.db"]
     own = tmp_path / "new"
     demo._prepare_folder(own)
@@ -128,7 +128,7 @@ def test_errors_contain_fields_and_hints() -> None:
     from quercus.client.errors import NotFound, invalid
 
     errors = (invalid("alpha", "is 2, must lie in [0, 1]"), NotFound("model tea does not exist"))
-    assert [failures.hints_of(error) for error in errors] == [[], ["those there are: quercus models list"]]
+    assert [failures.hints_of(error) for error in errors] == [[], ["list them with: quercus models list"]]
 
 
 def test_a_field_that_is_wrong_stands_in_the_error(capsys: pytest.CaptureFixture[str]) -> None:

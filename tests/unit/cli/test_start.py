@@ -1,5 +1,6 @@
 """The program while it loads, as the script ``quercus`` and as ``python -m quercus``."""
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ import os, signal, sys
 class CtrlC:
     def find_spec(self, name, path=None, target=None):
         if name == {!r}:
+            sys.meta_path.remove(self)
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, CtrlC())
 """
@@ -30,6 +32,9 @@ def test_ctrl_c_while_it_loads_ends_it_quietly(start: str, loads: str) -> None:
     command = [sys.executable, "-c", CTRL_C.format(loads) + start, "models", "list"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert json.loads(done.stderr)["error"]["kind"] == "Interrupted"
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)

@@ -129,7 +129,7 @@ def test_a_passing_error_of_the_disk_is_not_damage(path: Path, monkeypatch: pyte
             "quercus.client.buffers.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Failing)
         )
         with pytest.raises(
-            InvalidArgument, match=r"cannot read .*rows.buffer, it is left as it is: disk I/O"
+            InvalidArgument, match=r"cannot read .*rows.buffer, which is left unchanged: disk I/O"
         ):
             File(path, "m")
     assert numbers(path) == list(range(COUNT))
@@ -205,7 +205,7 @@ def test_a_truncated_file_is_reported_and_unchanged(path: Path) -> None:
     data = path.read_bytes()
     for length in range(4096, len(data), 4096):
         path.write_bytes(data[:length])
-        with pytest.raises(InvalidArgument, match=r"is damaged, and is left as it is .*\.recover"):
+        with pytest.raises(InvalidArgument, match=r"is damaged, and is left unchanged .*\.recover"):
             File(path, "m")
         assert path.read_bytes() == data[:length]
 

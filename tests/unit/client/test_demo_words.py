@@ -48,7 +48,7 @@ def test_the_verdict_in_every_case(asked: float, words: str) -> None:
 def test_what_asking_saved(asked: float, words: str) -> None:
     random = np.array([[0.3, 0.4, 0.4, 0.4, 0.5], [0.3, 0.4, 0.7, 0.5, 0.7]])
     assert saving_text(Curves((0, 1), (0.3, asked), random, 0.4)) == (
-        f"1 answers that were asked for gave {asked:.3f}; {words}"
+        f"1 answers to queries gave {asked:.3f}; {words}"
     )
 
 

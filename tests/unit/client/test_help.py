@@ -84,7 +84,7 @@ def test_the_list_of_commands_says_what_each_command_says() -> None:
 
 def test_the_first_page_says_what_to_type_and_what_the_default_is() -> None:
     page = shown()
-    assert "By default a model is a forest that asks for labels" in " ".join(page.split())
+    assert "By default a model is a forest that asks for the labels" in " ".join(page.split())
     first = [line.strip() for line in page.partition("The first commands")[2].partition("╭")[0].splitlines()]
     typed = [line for line in first if line.startswith("quercus ")]
     assert [line.split()[1] for line in typed] == ["inspect", "models", "push", "label"]

@@ -56,7 +56,7 @@ def test_what_a_terminal_shows_is_printed_as_it_is() -> None:
         ),
         ("Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame)", "not a quercus server"),
         ("Failed to connect to remote host: Connection refused", "no server answers at tls://example.org:1"),
-        ("Socket closed", "if the server asks clients for a certificate, give one"),
+        ("Socket closed", "if the server requires a client certificate, give one"),
     ],
 )
 def test_why_a_server_cannot_be_reached(details: str, says: str) -> None:

@@ -75,7 +75,7 @@ def test_what_the_strategy_says_follows_what_was_found() -> None:
         "2 tests compete to split its node: hue, alcohol < 13.3. It separates them."
     )
     assert said("of-tomorrow", **child | {"rivals": RIVALS[:1]}, sentence="It separates them.") == (
-        "A test of hue may yet gain more than chance does. It separates them."
+        "A test of hue may still gain more than by chance. It separates them."
     )
     assert said("of-tomorrow") == "Its label is worth most by the strategy of-tomorrow."
 

@@ -99,7 +99,7 @@ def test_one_column_of_arrow_is_no_table() -> None:
         pd.Series(["a"]),
     ):
         assert frame_of(column) is None
-    with pytest.raises(InvalidArgument, match="rows: a OfAnotherLibrary is not a table of Arrow"):
+    with pytest.raises(InvalidArgument, match="rows: a OfAnotherLibrary is not an Arrow table"):
         list(row_chunks(OfAnotherLibrary([1.0]), 2))
 
 
@@ -157,7 +157,7 @@ def test_arrays_and_frames_of_the_wrong_width_are_named() -> None:
 )
 def test_an_attribute_that_no_row_has_is_refused_in_every_form(rows: object) -> None:
     with pytest.raises(
-        InvalidArgument, match=r"rows: have no 'size', only 'colour'.*\(None\) if they are not known"
+        InvalidArgument, match=r"rows: have no 'size', only 'colour'.*\(None\) if they are unknown"
     ):
         packed(rows)
 

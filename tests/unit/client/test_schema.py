@@ -275,7 +275,7 @@ def test_a_strategy_of_flags() -> None:
     assert chosen("shared", "regret=none") == {"name": "shared", "regret": None}
     assert chosen(None) is None
     for name, parameters, words in (
-        (None, ["cover=1"], "--strategy-parameter needs a name as well: --strategy NAME"),
+        (None, ["cover=1"], "--strategy-parameter also needs --strategy NAME"),
         ("committee", ["cover"], "--strategy-parameter takes KEY=VALUE, not 'cover'"),
         ("committee", ["base.cover=1"], "--strategy-parameter takes KEY=VALUE, not 'base.cover=1'"),
     ):
@@ -352,7 +352,7 @@ def test_specification_files_that_their_parser_does_not_survive(
 ) -> None:
     path = tmp_path / name
     for content, words in (
-        ("9" * 5000, "has a whole number of thousands"),
+        ("9" * 5000, "has an integer with thousands of digits"),
         ("[" * 100_000, "is nested too deep"),
     ):
         path.write_text(start + content)
@@ -385,6 +385,16 @@ def test_a_column_declared_numeric_holds_numbers(tmp_path: Path) -> None:
     path.write_text("@relation r\n@attribute a numeric\n@attribute c {x,y}\n@data\n1,x\nabc,y\n")
     with pytest.raises(FileError, match=r"line 6, column 1 \(a\): 'abc' is not a finite number"):
         infer_schema(open_table(path), class_column="c")
+
+
+def test_a_file_that_says_when_queries_stop_is_read_if_it_says_what_all_do(tmp_path: Path) -> None:
+    given = Specification([Numeric("x")], ["a", "b"])
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps(to_dict(given) | {"ask": "to-the-budget"}))
+    assert read_specification(path) == given
+    path.write_text(json.dumps(to_dict(given) | {"ask": "while-contested"}))
+    with pytest.raises(FileError, match=r"ask 'while-contested' is not offered any more; without it"):
+        read_specification(path)
 
 
 def test_a_presentation_is_read_and_written_again(tmp_path: Path) -> None:

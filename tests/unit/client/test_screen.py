@@ -87,13 +87,16 @@ def test_plausibilities_of_some_of_many_classes_are_typed_by_key() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("o=1 4=.5", "'4=.5' is not the key of a class with its number, as in o=0.5"),
-        ("o=1 .5", "'.5' is not the key of a class with its number, as in o=0.5"),
-        ("o=1 r=.5 O=.2", "'O=.2' is the second number of o"),
+        ("o=1 4=.5", "'4=.5' is not a class key with a number, as in o=0.5"),
+        ("o=1 .5", "'.5' is not a class key with a number, as in o=0.5"),
+        ("o=1 r=.5 O=.2", "'O=.2' is a second number for o"),
         ("o=", "'' is not a number"),
         ("o=nan", "nan is not between 0 and 1"),
         ("o=0_1", "'0_1' is not a number"),
-        ("o=0", "all are 0, but some class must be possible; press / (after Escape) if nobody can tell"),
+        (
+            "o=0",
+            "all are 0, but at least one class must be possible; press / (after Escape) if nobody can tell",
+        ),
         ("", "3 numbers are needed, there are 0"),
     ],
 )

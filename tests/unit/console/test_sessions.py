@@ -165,7 +165,7 @@ def test_failures_are_throttled_by_address_and_forgotten() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"host": "0.0.0.0"}, "in the clear"),
+        ({"host": "0.0.0.0"}, "unencrypted"),
         ({"tls_cert": "x.pem"}, "go together"),
         ({"tls_cert": "/none/x.pem", "tls_key": "/none/y.pem"}, "is not a file"),
         ({"names": ("a.example:80",)}, "without port"),

@@ -158,7 +158,7 @@ def test_no_address_is_compared_as_text() -> None:
         ({"sign_on_proxies": ()}, "sign_on: needs all three"),
         ({"sign_on_header": ""}, "sign_on: needs all three"),
         ({"sign_on_header": "Cookie"}, "sign_on_header: is 'Cookie'"),
-        ({"sign_on_header": "Sec-Fetch-Site"}, "mean nothing else"),
+        ({"sign_on_header": "Sec-Fetch-Site"}, "not a standard header"),
         ({"sign_on_header": "X_Forwarded_User"}, "letters, digits and hyphens"),
         ({"sign_on_header": "X-User\r\nX"}, "letters, digits and hyphens"),
         ({"sign_on_proxies": ("10.0.0.0/8",)}, "sign_on_proxy: is '10.0.0.0/8', must be an address"),

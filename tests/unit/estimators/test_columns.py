@@ -230,7 +230,7 @@ def test_uncertain_values_are_refused_in_a_pool(column: str, cell: Any) -> None:
     forest = ActiveForestClassifier(n_estimators=2)
     forest.fit(rows, ["x", "y"])
     forest.partial_fit(rows, ["x", "y"])
-    said = rf"rows\[1\], column '{column}'.*not for those of a pool"
+    said = rf"rows\[1\], column '{column}'.*not in those of a pool"
     for candidates in (rows, None):
         with pytest.raises((TypeError, ValueError), match=said):
             forest.query(known if candidates is rows else rows, ["x", None], candidates=candidates)
@@ -318,7 +318,7 @@ def test_a_class_is_found_in_any_spelling() -> None:
         for y in (["false", "true"] * 5, ["FALSE", "True"] * 5, [{False}, True] * 5)
     ]
     assert found == [["false", "true"] * 5] * 3
-    with pytest.raises(InvalidInput, match="'True' and 'true', which are one value, true"):
+    with pytest.raises(InvalidInput, match="'True' and 'true', which are the same value, true"):
         C45Classifier().fit(X, ["True", "true"] * 5)
 
 

@@ -161,15 +161,15 @@ def test_the_learner_of_another_package_gets_one(package: Path) -> None:
     ("place", "says"),
     [
         ("far_package:Furthest", "the module far_package has no 'Furthest'"),
-        ("no_such_package:Nearest", "cannot be imported, must be as module:class: No module named"),
-        ("Nearest", "must be as module:class"),
+        ("no_such_package:Nearest", "cannot be imported, must be module:class: No module named"),
+        ("Nearest", "must be module:class"),
         ("far_package:E2m", ""),
-        ("far_taken:Made", "the field 'made' of Made is declared by no `parameter(...)`, and must"),
+        ("far_taken:Made", "the field 'made' of Made must be declared by `parameter(...)`, and is not"),
         ("quercus.trees:Forest", ""),
         ("quercus.trees:Table", "is not a subclass of quercus.trees.Learner"),
-        ("far_taken:Scoring", "has a parameter 'score', which is a word of estimators: rename it"),
+        ("far_taken:Scoring", "has a parameter 'score', which is reserved in estimators: rename it"),
         ("far_taken:Bare", "is not `parametric`"),
-        ("far_taken:Open", "the parameter 'rows' of Open has no default, and must"),
+        ("far_taken:Open", "the parameter 'rows' of Open must have a default, and has none"),
     ],
 )
 def test_what_cannot_have_an_estimator_is_told(

@@ -94,7 +94,7 @@ def test_a_column_of_labels_is_taken_with_a_warning() -> None:
         ([[0.5, 1.5]], None, r"y\[0\]\[1\]: is 1.5, must lie in \[0, 1\]"),
         ([[0.5, 0.5]], ["a", "b", "c"], "must have rows of 3 plausibilities"),
         ([MASS, MassFunction.vacuous(2)], None, r"frames of \[2, 3\] classes"),
-        ([MASS, {"a", "b"}], None, "must be given where some labels name classes and some number them"),
+        ([MASS, {"a", "b"}], None, "must be given if some labels name classes and others number them"),
     ],
 )
 def test_what_is_no_y(y: Any, classes: Any, words: str) -> None:

@@ -7,6 +7,7 @@ from quercus.client.plugins import to_proto
 from quercus.server.wire.models import (
     complete_specification,
     decode_specification,
+    retired_setting,
     stored_specification,
     updated_specification,
 )
@@ -105,6 +106,17 @@ def test_a_specification_stored_before_strategies_had_parameters_is_read(package
     read = stored_specification(earlier)
     assert (read.strategy.name, read.strategy.package) == ("memory-disagreement", package)
     assert decode_specification(read).strategy.name == "memory-disagreement"
+
+
+@pytest.mark.parametrize("ask", ["to-the-budget", "while-contested"])
+def test_a_specification_that_says_when_queries_stop_is_read_without_it(ask: str) -> None:
+    new = specification()
+    earlier = new.SerializeToString() + bytes([14 << 3 | 2, len(ask)]) + ask.encode()
+    assert stored_specification(earlier).SerializeToString() == new.SerializeToString()
+    said = retired_setting(earlier)
+    assert (said == "") == (ask == "to-the-budget")
+    assert said.startswith(("", "ask: while-contested is not offered any more"))
+    assert retired_setting(new.SerializeToString()) == ""
 
 
 def test_a_curve_that_is_too_large_to_be_drawn_is_refused() -> None:

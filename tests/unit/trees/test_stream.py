@@ -99,24 +99,6 @@ def test_answers_spend_the_budget_and_refusals_do_not() -> None:
     assert len(state(rows, *answers, Respecified(replace(SPEC, budget=4))).agenda(100)) == 1
 
 
-def test_a_model_that_may_stop_asks_while_a_split_is_contested_or_a_leaf_unlabelled() -> None:
-    spec = published_tree(
-        (Nominal("colour", ("red", "blue")),), Frame(("yes", "no")), budget=9, ask="while-contested"
-    )
-    colours = Observed(np.array([[0.0], [0.0], [1.0], [1.0]]), np.ones((4, 2)))
-    state = grow(GrowthState.initial(spec), [colours])
-    assert state.agenda(9)  # nothing is known: the one leaf is untold
-    said = [(0, [1.0, 0.0]), (2, [0.0, 1.0])]
-    state = grow(state, [Answered(row, np.array(label), 1.0, ASKED_ROOT) for row, label in said])
-    assert [child.klass for child in state.tree.children.values()] == [0, 1]
-    assert state.agenda(9) == ()  # two rows are left, and could change nothing
-    assert state.left_to_ask(9) == 0
-    goes_on = grow(state, [Respecified(replace(spec, ask="to-the-budget"))])
-    assert {query.instance for query in goes_on.agenda(9)} == {1, 3}
-    stops = grow(goes_on, [Respecified(spec), Observed(np.array([[np.nan]]), np.ones((1, 2)))])
-    assert 4 in {query.instance for query in stops.agenda(9)}  # its leaf is untold
-
-
 def test_whoever_answered_or_refused_is_not_asked_again() -> None:
     rows = observed(*((i, i % 2) for i in range(6)))
     grown = state(rows, Answered(1, np.array([1.0, 1.0]), 1.0, ASKED), Refused(2, ASKED))
