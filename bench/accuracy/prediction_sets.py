@@ -1,11 +1,11 @@
 """The coverage and the size of prediction sets of stated coverage, on streams and after sixty answers.
 
-Run: python bench/accuracy/prediction_sets.py [--streams electricity,weather_noaa,…] [--rows 10000]
+Run: python bench/accuracy/prediction_sets.py [--streams electricity,weather_noaa,…] [--rows 10000] [--stream-seeds 1]
      [--sets iris,wine,… --keel FOLDER] [--seeds 4] [--answers 60] [--ways plain,doubtful,asked]
 
 Streams: each block of 50 rows is predicted before its labels come, 50 rows later. `asked`: no label comes but those of
 rows that the forest asks about, one in five of the last 500. The generated streams are those of
-`asking_on_streams.py`. The first 1,000 rows are not counted.
+`asking_on_streams.py`. The first 1,000 rows are not counted. A seed draws the forest, and generated streams.
 
 Sets: 70 % of the rows, unlabelled at first; 60 answers, about rows drawn at random, or that the forest asks about;
 measured on the others. Names are scikit-learn's, or KEEL's (`few_labels.py` says what FOLDER is).
@@ -161,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--streams", default=STREAMS)
     parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--stream-seeds", type=int, default=1)
     parser.add_argument("--sets", default=",".join([*SKLEARN, *KEEL.split(",")]))
     parser.add_argument("--keel", type=Path)
     parser.add_argument("--seeds", type=int, default=4)
@@ -177,14 +178,17 @@ def main() -> None:
         for name in filter(None, names.split(",")):
             for way in ways:
                 if title == "streams":
-                    row = on_stream(stream_of(name, 0, options.rows), way, 0)
+                    found = [
+                        on_stream(stream_of(name, seed, options.rows), way, seed)
+                        for seed in range(options.stream_seeds)
+                    ]
                 else:
                     rows = set_of(name, options.keel)
                     if rows is None:
                         print(f"SKIPPED: {name} is of KEEL: name the folder with --keel", file=sys.stderr)
                         break
                     found = [on_set(rows, way, seed, options.answers) for seed in range(options.seeds)]
-                    row = np.mean(found, axis=0)
+                row = np.mean(found, axis=0)
                 show(name, way, row)
                 rows_of[way].append(row)
         for way, found in rows_of.items():

@@ -111,7 +111,7 @@ def test_prediction_sets_of_stated_coverage(live: Any) -> None:
     assert found.prediction_sets is not None
     assert (found.prediction_sets.coverage, found.prediction_sets.basis) == (0.9, CoverageBasis.LABELLED)
     scored = expected.calibration()
-    assert found.prediction_sets.scores == len(scored.scores) == 90
+    assert found.prediction_sets.scores == len(scored.scores) == 120
     sets = scored.sets(found.theta, 0.9)
     assert found.prediction_sets.class_sets.tolist() == (sets @ [1, 2]).tolist()
     assert [found[0].prediction_set] == [tuple(np.array(CLASSES)[sets[0]])]

@@ -40,7 +40,7 @@ def test_labels_of_a_pool_are_weighed() -> None:
     X, y = noisy(2, 300)
     said = [label if i < 60 else None for i, label in enumerate(y)]
     forest = ActiveForestClassifier(classes=["no", "yes"], n_estimators=30, random_state=0).fit(X, said)
-    assert (forest.calibration().basis, len(forest.calibration().scores)) == (Basis.WEIGHTED, 50)
+    assert (forest.calibration().basis, len(forest.calibration().scores)) == (Basis.WEIGHTED, 60)
     assert 0.8 < covered(forest, X[60:], y[60:], 0.9) <= 1.0
 
 
