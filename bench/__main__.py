@@ -1,6 +1,6 @@
 """Run every measurement of this folder, one process each, and write RESULTS.md: ``python bench [--quick] [--table]``.
 
-What a script kept of an earlier run stays on the page until that script runs again; ``--table`` runs none of them.
+A script's earlier results stay on the page until it runs again; ``--table`` only writes the page.
 """
 
 import json
@@ -28,10 +28,10 @@ GROUPS = {
     ),
     "The researcher: learns at once, and wants proofs": ("induction", "intervals"),
 }
-"""Groups of those who ask, and the scripts that answer, in the order of the page."""
+"""Groups by kind of user, and their scripts, in the order of the page."""
 
 BUSY_CORES = 0.3
-"""Other programs that use more of the machine than this make a figure interim."""
+"""If other programs use more of the machine than this, figures are interim."""
 
 HEADER = """# What was measured
 
@@ -49,7 +49,7 @@ def scripts() -> list[Path]:
 
 def run(arguments: list[str]) -> list[str]:
     """Run the scripts; return the names of those that failed."""
-    # one core is what is compared: libraries must not spread over the others
+    # one core is compared: libraries must not use the others
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     failed, started = [], time.monotonic()
     for script in scripts():
@@ -80,7 +80,7 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
 
 
 def facts(reports: list[dict[str, Any]]) -> list[str]:
-    """Return when, where and with what it was measured, and how many targets are reached."""
+    """Return date, machine and versions of the measurement, and the number of targets reached."""
     every = [report["facts"] for report in reports]
     judged = [row["reached"] for report in reports for row in report["rows"] if row["reached"] is not None]
     dates = sorted(each["measured"] for each in every)

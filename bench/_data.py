@@ -1,6 +1,6 @@
 """Real data: the folder ``../shared/data`` beside the checkout, or the one that BENCH_DATA names.
 
-``KINDS.json`` there says which columns are names. A set that is not there is not measured, and gets no row.
+``KINDS.json`` there names the nominal columns. A missing set is not measured, and gets no row.
 """
 
 import json
@@ -20,7 +20,7 @@ NUMBERS = {"airlines_5pct": {"Flight": "numeric"}}  # as a name, a flight's numb
 
 
 def real_sets(report: Report, names: Sequence[str]) -> Iterator[DataSet]:
-    """Yield the data sets that are there; the report says which are not."""
+    """Yield the data sets that exist; the report lists the others."""
     files = files_in(FOLDER) if FOLDER.is_dir() else {}
     for name in names:
         if name in files:
@@ -30,7 +30,7 @@ def real_sets(report: Report, names: Sequence[str]) -> Iterator[DataSet]:
 
 
 def read_real(folder: Path, name: str, kinds: Path) -> DataSet:
-    """Return a data set of a folder, with the masses that come with it."""
+    """Return a data set of a folder, with its masses."""
     if name not in NUMBERS:
         return in_folder(folder, [name], kinds)[0]
     file = files_in(folder)[name]
@@ -38,5 +38,5 @@ def read_real(folder: Path, name: str, kinds: Path) -> DataSet:
 
 
 def is_nominal(data: DataSet) -> np.ndarray:
-    """Return which attributes are names, (K,)."""
+    """Return whether each attribute is nominal, (K,)."""
     return np.array([isinstance(attribute, Nominal) for attribute in data.attributes])

@@ -40,7 +40,7 @@ class Served:
 
 
 def keep_open(store: Store, model: str, count: int, stop: threading.Event) -> None:
-    """Keep up to `count` queries open until `stop`, as a grower does: each agenda names those that are still open."""
+    """Keep up to `count` queries open until `stop`, as a grower does: each agenda contains those still open."""
     key, last = store.get_model(model).key, 0  # the newest row that was asked about; leases take the oldest
     while not stop.is_set():
         record = store.get_model(model)
@@ -99,14 +99,14 @@ def served_pairs(url: str, labellers: int, open_queries: int, seconds: float) ->
 
 
 async def label(address: str, labellers: int, seconds: float) -> int:
-    """Pairs that so many labellers make in this time."""
+    """Number of pairs by so many labellers in this time."""
     until = time.monotonic() + seconds
     said = values_pb2.Label(class_name="low")
 
     async def work(stub: query_pb2_grpc.QueryServiceStub, mine: int) -> int:
         count = 0
         while time.monotonic() < until:
-            # always somebody else: who has answered waits for a tree that knows it
+            # always another labeller: one who has answered waits for a tree with the answer
             name = f"l{os.getpid()}-{mine}-{count}"
             request = query_pb2.LeaseQueriesRequest(model=f"models/{MODEL}", labeller=name, max_queries=1)
             queries = (await stub.LeaseQueries(request)).queries

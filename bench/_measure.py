@@ -1,4 +1,4 @@
-"""CPU time: what a process was given, whoever else is at work on the machine."""
+"""CPU time of processes, which does not depend on other programs on the machine."""
 
 import os
 import time
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Clock:
-    """Adds up the CPU seconds spent inside its ``with`` blocks; what happens outside does not count."""
+    """Adds up the CPU seconds spent inside its ``with`` blocks."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -32,7 +32,7 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def in_turn(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Return the median CPU seconds of each of several works, run in turn, so that drift meets all of them."""
+    """Return the median CPU seconds of each of several works, run in turn, so that drift affects all of them."""
     taken = [[cpu(work) for work in works] for _ in range(repeats)]
     return [float(median) for median in np.median(taken, axis=0)]
 
@@ -44,7 +44,7 @@ def cpu_s(pid: int) -> float:
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all that it has started and that are still there, directly or not."""
+    """Return a process and all its running descendants."""
     found = [pid]
     for each in found:
         with suppress(OSError):  # it has just ended
@@ -54,7 +54,7 @@ def family(pid: int) -> list[int]:
 
 
 def family_cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process and all that it has started, those that have ended included."""
+    """Return the CPU seconds of a process and all its descendants, including those that have ended."""
     total = 0.0
     for each in family(pid):
         with suppress(OSError):

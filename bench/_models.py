@@ -1,4 +1,4 @@
-"""Models as a user of the service gets them: attributes, classes and perhaps the learner are given, no more."""
+"""Models with the service's defaults: only attributes, classes and perhaps the learner are given."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ TREE, FOREST = "abc45", "active-forest"
 def stored_specification(
     attributes: Sequence[Attribute], classes: Sequence[str], learner: str = FOREST
 ) -> bytes:
-    """Return what the service stores for a model of which only the learner is chosen: everything else is default."""
+    """Return the specification that the service stores if only the learner is chosen and all else is default."""
     message = model_pb2.Specification(classes=classes, budget=1_000)
     for attribute in attributes:
         added = message.attributes.add(name=attribute.name)
@@ -31,7 +31,7 @@ def stored_specification(
 
 
 def engine_of(data: DataSet, learner: str = FOREST) -> TreeEngine:
-    """Return what grows a model in the service's grower, with default settings and nothing learned."""
+    """Return the engine of a model in the service's grower, with default settings, before any row."""
     return tree_engine(specification_of(stored_specification(data.attributes, data.classes, learner)))
 
 

@@ -1,10 +1,10 @@
 """Peers that need packages other than ours: River, and MOA's forests by CapyMOA, which wants an older pandas and Java.
 
 They live in an environment of their own, ``.venv-bench``, which ``make bench`` makes. A process of it holds the peers
-of one stream and goes through its rows when it is told to, so that they can take turns with Quercus; what it finds
-comes back as JSON. Each row is predicted before its label is known; labels come in blocks of `LATE` rows, one block
-late. Rows are there in the peer's own form before the clock starts. CPU time is that of the whole process meanwhile:
-MOA's includes Java's compiler and collector, but not the start of Java.
+of one stream and processes its rows on command, so that they can take turns with Quercus; results come back as JSON.
+Each row is predicted before its label is known; labels come in blocks of `LATE` rows, one block late. Rows are
+converted to the peer's form before the clock starts. CPU time is that of the whole process meanwhile: MOA's includes
+Java's compiler and collector, but not the start of Java.
 """
 
 import json
@@ -38,7 +38,7 @@ LATE = 50
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Rows in the order in which they come.
+    """Rows in the order of their arrival.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Stream:
 
 @dataclass
 class Passed:
-    """Rows that were predicted right, and CPU seconds of predicting and learning."""
+    """Number of rows predicted right, and CPU seconds of predicting and learning."""
 
     right: int = 0
     cpu_s: float = 0.0
@@ -88,7 +88,7 @@ class Passed:
 
 
 def missing(method: str) -> str:
-    """Return why a peer cannot run, or nothing."""
+    """Return the reason why a peer cannot run, or nothing."""
     if not PYTHON.exists():
         return f"{PYTHON.parent.parent} is not there: make bench makes it"
     if method.startswith("MOA") and shutil.which("java") is None:
@@ -119,7 +119,7 @@ def draw(name: str, rows: int) -> Stream:
 def following(
     stream: Stream, methods: Sequence[str], late: int = LATE
 ) -> Iterator[Callable[[str, int, int], Passed]]:
-    """Start the process of these peers; yield what has one of them go through rows, and returns what it found.
+    """Start the process of these peers; yield a function that lets one of them process rows, and returns the result.
 
     Labels come in blocks of `late` rows, one block late; 0: at once.
     """
@@ -130,7 +130,7 @@ def following(
 
         def told() -> Passed:
             for line in child.stdout:
-                if line.startswith("{"):  # Java says things too
+                if line.startswith("{"):  # Java prints messages too
                     return Passed(**json.loads(line))
             raise SystemExit(f"the peers ended with code {child.wait()}")
 
@@ -147,14 +147,14 @@ def following(
 
 
 class Peer:
-    """A model on its way through a stream."""
+    """A model that processes a stream."""
 
     def __init__(self, predict: Callable, learn: Callable, rows: Sequence, targets: Sequence[int]) -> None:
         self._predict, self._learn, self._rows, self._targets = predict, learn, rows, targets
         self._learned = 0
 
     def go_through(self, start: int, stop: int, late: int) -> Passed:
-        """Predict rows, and learn those whose label has come."""
+        """Predict rows, and learn those whose label has arrived."""
         right, began = 0, time.process_time()
         for at in range(start, stop):
             right += self._predict(self._rows[at]) == self._targets[at]
@@ -166,7 +166,7 @@ class Peer:
 
 
 def river_peer(method: str, stream: Stream) -> Peer:
-    """Return a model of River's, its settings as they come; a seed of 0 where there is one."""
+    """Return a model of River with default settings, and a seed of 0 if it takes one."""
     from river import forest, tree  # noqa: PLC0415 - of the peers' environment
 
     model = {
@@ -188,7 +188,7 @@ def river_peer(method: str, stream: Stream) -> Peer:
 
 
 def moa_peer(method: str, stream: Stream) -> Peer:
-    """Return thirty trees of MOA's, other settings as they come; CapyMOA's seeds."""
+    """Return thirty trees of MOA, with otherwise default settings and CapyMOA's seeds."""
     from capymoa.classifier import AdaptiveRandomForestClassifier, StreamingRandomPatches  # noqa: PLC0415
     from capymoa.core import LabeledInstance  # noqa: PLC0415
     from capymoa.stream import Schema  # noqa: PLC0415
@@ -211,7 +211,7 @@ def moa_peer(method: str, stream: Stream) -> Peer:
 
 
 def generator(name: str, rows: int) -> Iterator:
-    """Yield rows of River's generators: two are made to change, two change by themselves, two stay as they are."""
+    """Yield rows of River's generators: two are made to change, two change by themselves, two do not change."""
     from river.datasets import synth  # noqa: PLC0415 - of the peers' environment
 
     quarter, half = -(-rows // 4), -(-rows // 2)
@@ -225,7 +225,7 @@ def generator(name: str, rows: int) -> Iterator:
         "moving RBF": lambda: synth.RandomRBFDrift(**clouds, change_speed=0.001).take(rows),
         "still RBF": lambda: synth.RandomRBF(**clouds).take(rows),
         "LED with drift": lambda: (
-            chain.from_iterable(  # four of seven attributes are others in the second half
+            chain.from_iterable(  # four of seven attributes are replaced in the second half
                 synth.LEDDrift(**idle, seed=drifted, n_drift_features=drifted).take(half)
                 for drifted in (0, 4)
             )
@@ -238,7 +238,7 @@ def generator(name: str, rows: int) -> Iterator:
 
 
 def main() -> None:
-    """Run in the peers' environment: draw a stream, or go through one as told, a line at a time."""
+    """Run in the peers' environment: draw a stream, or process one by commands, one per line."""
     what, file, *arguments = sys.argv[1:]
     if what == "draw":
         name, rows = arguments[0], int(arguments[1])

@@ -2,9 +2,9 @@
 
 A script prints its own table and keeps the rows in ``bench/results/<script>.json``, from which ``python bench`` writes
 RESULTS.md; so one script can be run again without the others. Results of ``--quick`` go to ``bench/results/quick/``:
-a quick run must not replace a measurement. What cannot be measured here is no row: `Report.skip` says why, on a line
-of its own. Beside the rows stands what other programs used of the machine meanwhile, so that a page of a busy machine
-says so by itself. A script stands in a group of the page, see `GROUPS` in ``bench/__main__.py``.
+a quick run must not replace a measurement. A measurement that is impossible here gets no row: `Report.skip` gives the
+reason, on a separate line. The CPU use of other programs is stored with the rows, so that the page of a busy machine
+says so. A script belongs to a group of the page, see `GROUPS` in ``bench/__main__.py``.
 """
 
 import argparse
@@ -34,15 +34,15 @@ class Row:
     Parameters
     ----------
     work
-        What was measured, with its settings.
+        The measurement, with its settings.
     quercus, peer
         The figures, with units; the default forest first, and the tree beside it; a peer with its name.
     ratio
-        What outlives the machine; above 1 Quercus is the better one.
+        The result that depends least on the machine; above 1 Quercus is better.
     target
-        What the project wants, empty where it wants nothing.
+        The project's target, or empty.
     reached
-        Whether it is reached; None without a target.
+        True if the target is reached; None without a target.
     """
 
     work: str
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass
 class Report:
-    """The rows of one script, with what is needed to run it again and to judge its figures."""
+    """The rows of one script, with the facts needed to repeat it and to judge its figures."""
 
     title: str
     script: str
@@ -68,7 +68,7 @@ class Report:
     facts: dict[str, str | float] = field(default_factory=dict)
 
     def add(self, *rows: Row) -> None:
-        """Add rows, and say at once what was found."""
+        """Add rows, and print them at once."""
         for row in rows:
             self.rows.append(row)
             figures = " · ".join(part for part in (row.quercus, row.peer, row.ratio) if part)
@@ -79,26 +79,26 @@ class Report:
         print(f"  {text}", flush=True)
 
     def skip(self, what: str, why: str) -> None:
-        """Say that something is not measured: it gets no row."""
+        """Report that `what` is not measured: it gets no row."""
         self.skipped.append(f"{what}: {why}")
         print(f"  NOT MEASURED: {what}: {why}", flush=True)
 
 
 def table_folder(quick: bool) -> Path:
-    """Return where RESULTS.md goes."""
+    """Return the folder of RESULTS.md."""
     return RESULTS / "quick" if quick else HERE
 
 
 def kept_folder(quick: bool) -> Path:
-    """Return where the scripts keep their rows."""
+    """Return the folder in which scripts store their rows."""
     return RESULTS / "quick" if quick else RESULTS
 
 
 def parser(description: str | None = None) -> argparse.ArgumentParser:
-    """Return what reads the command line: ``--quick``, and what a script adds."""
+    """Return the parser of the command line: ``--quick``, and a script's own options."""
     found = argparse.ArgumentParser(description=description)
     found.add_argument(
-        "--quick", action="store_true", help="smaller work and fewer repeats: a look, not a measurement"
+        "--quick", action="store_true", help="less work and fewer repeats: a preview, not a measurement"
     )
     return found
 
@@ -110,7 +110,7 @@ def options() -> argparse.Namespace:
 
 @contextmanager
 def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[Report]:
-    """Collect a script's rows, then print and keep them."""
+    """Collect a script's rows, then print and store them."""
     script = Path(sys.argv[0]).name
     command = f"python bench/{script}" + (" --quick" if quick else "")
     report = Report(title, script, command, quick, packages=["quercus", "numpy", *packages])
@@ -154,7 +154,7 @@ def _version(name: str) -> str:
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
-        return name  # of a peer, whose environment says which version it has
+        return name  # a peer, whose version is that in its own environment
 
 
 def _processor() -> str:

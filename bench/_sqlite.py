@@ -1,4 +1,4 @@
-"""Raw SQLite commits of rows as the server stores them: what a durable push is measured beside."""
+"""Raw SQLite commits of rows as the server stores them, for comparison with durable pushes."""
 
 import sqlite3
 import time
@@ -35,7 +35,7 @@ def with_sqlite(folder, work):
         raw.executemany("INSERT INTO log (id, data, label) VALUES (?, ?, ?)", rows)
         raw.execute("COMMIT")
 
-    for number, (ids, values, labels) in enumerate(batches(300, 3)):  # the server is warm too
+    for number, (ids, values, labels) in enumerate(batches(300, 3)):  # the server has warmed up too
         append([f"warm-{number}-{each}" for each in ids], values, labels)
     started = time.perf_counter()
     for batch in work:

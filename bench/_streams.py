@@ -83,9 +83,9 @@ def hidden_tree(truth: Truth) -> HiddenTree:
     return HiddenTree(np.array(tested), np.array(threshold), np.array(children), np.array(klass))
 
 
-def drawn_set(rows: int) -> DataSet:
-    """Return so many rows, labelled by one tree."""
-    rng = np.random.default_rng(ROWS_SEED)
+def drawn_set(rows: int, seed: int = ROWS_SEED) -> DataSet:
+    """Return so many rows, labelled by one tree, which is the same for every `seed`."""
+    rng = np.random.default_rng(seed)
     X = rng.random((rows, NUMBERS))
     y = with_noise(hidden_tree(TRUTH).classes_of(X), rng)
     attributes = tuple(Numeric(f"a{k}") for k in range(NUMBERS))

@@ -98,7 +98,7 @@ class Pairs:
     client_ms: float
     database_ms: float
     without_agendas: float = 0.0
-    """Pairs a second of the time in which no agenda was published."""
+    """Pairs per second, without the time in which agendas were published."""
 
     @property
     def cpu_ms(self) -> float:
@@ -106,7 +106,7 @@ class Pairs:
 
 
 class Labellers:
-    """Labellers of one model at a store, whose calls one thread makes, and the agendas that they need."""
+    """Labellers of one model at a store, whose calls one thread makes, and the necessary agendas."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -121,7 +121,7 @@ class Labellers:
         while not stop.is_set():
             if self._open < OPEN // 2:
                 self._publish()
-            # always somebody else: who has answered waits for a tree that knows it
+            # always another labeller: one who has answered waits for a tree with the answer
             names = (f"g{time.monotonic_ns()}-{i}" for i in range(CONNECTIONS))
             asked = [LeaseRequest("q", name, 1, 60.0) for name in names]
             queries = [query for leased in self._store.run_group(asked) for query in leased.queries]
@@ -146,7 +146,7 @@ class Labellers:
 
 @dataclass(frozen=True)
 class Compared:
-    """Medians of turns of both ways, and how often the raw rate is ours: medians of the ratios of each turn."""
+    """Medians over the turns of both methods, and medians of each turn's ratio of the raw rate to ours."""
 
     raw: Pairs
     ours: Pairs
@@ -200,7 +200,7 @@ def _measured(
 
 
 def _database_s(cluster: support.Cluster) -> float:
-    """CPU seconds of the database server so far; those of processes that have ended are the first one's."""
+    """CPU seconds of the database server so far; those of ended processes count with the first one."""
     first = cluster.pid
     ended = sum(
         int(each) for each in Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[13:15]
@@ -230,7 +230,7 @@ def _label_raw(bare: psycopg.Connection, stop: threading.Event) -> int:
 def cores(
     cluster: support.Cluster, rows: int = 40_000, queries: int = 300
 ) -> dict[str, tuple[float, float, float]]:
-    """CPU in microseconds of a row pushed, of 1,000 a commit, and of a lease with its answer, one after the other.
+    """CPU in microseconds per pushed row, with 1,000 per commit, and per lease with its answer, one after the other.
 
     Of the client, of the connection's process in the database server, and bytes of WAL.
     """
@@ -276,7 +276,7 @@ def main() -> None:
         if support.binaries() is None:
             report.skip("a store in PostgreSQL", support.INSTALL)
             return
-        support.MEMORY = Path("/nowhere")  # on the disk of the temporary folder
+        support.MEMORY = Path("/nowhere")  # the disk of the temporary folder
         support.SETTINGS["autovacuum"] = "on"  # as everywhere but in tests
         cluster = support.Cluster(support.require_binaries())
         try:

@@ -1,8 +1,8 @@
 """Choosing the next query among unlabelled rows: the default forest, and the tree, beside scikit-activeml.
 
-Both are given the same rows, of which the first 100 are labelled, and choose one of the others: each learns the labels
-and scores the candidates. Quercus has its default settings; scikit-activeml scores by the margin of scikit-learn's
-random forest, and by the votes of ten trees.
+Both get the same rows, of which the first 100 are labelled, and choose one of the others: each learns the labels and
+scores the candidates. Quercus has its default settings; scikit-activeml scores by the margin of scikit-learn's random
+forest, and by the votes of ten trees.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ ROWS, LABELLED = 20_000, 100
 
 
 def works(data: DataSet, rows: int) -> list[Callable[[], object]]:
-    """Return what forest, tree, margin and committee do."""
+    """Return the work of forest, tree, margin and committee."""
     X, classes = data.values[:rows], list(range(len(data.classes)))
     y = np.where(np.arange(rows) < LABELLED, data.targets[:rows], np.nan)
     settings = {"classes": classes, "categorical_features": is_nominal(data)}

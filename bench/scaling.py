@@ -16,7 +16,7 @@ from quercus.experiments.datasets import DataSet
 
 SIZES = (10_000, 20_000, 50_000, 100_000)
 CHUNK, LOOK = 1_000, 10_000
-LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is the noise of a fit
+LINEAR = 1.05  # an exponent up to this counts as linear: the excess is noise of the fit
 
 
 def grow(data: DataSet, learner: str, rows: int) -> None:

@@ -1,10 +1,10 @@
 """The service from outside, at default settings: durable pushes a second, and Classify while others push.
 
 Pushes are beside raw SQLite commits of the same rows: ids, values and labels byte for byte as the server stores them,
-one transaction a batch with synchronous = FULL and a unique index on the ids, in one process without a server, no
-numbers without gaps, no times, no checks. What is sent or stored is made before the clock starts. The grower reads and
-grows what was pushed on the same cores. Latencies are beside an empty echo call on the same kind of server (grpc.aio);
-what is compared takes turns in one run. Calls go through the generated stubs, as the echo's do.
+one transaction per batch with synchronous = FULL and a unique index on the ids, in one process without a server,
+gapless numbers, times or checks. Data are prepared before the clock starts. The grower grows from the pushed rows on
+the same cores. Latencies are compared with an empty echo call on the same kind of server (grpc.aio); the two take turns
+in one run. Calls go through the generated stubs, as the echo's do.
 """
 
 import asyncio
@@ -83,13 +83,13 @@ def push_of(rows, model, ids=()):
 
 
 def alone(request):
-    """The call of its own that says what a message of a stream says."""
+    """Return the unary call equivalent to a message of a stream."""
     return instance_pb2.PushBatchRequest.FromString(request.SerializeToString())
 
 
 @dataclass(frozen=True)
 class Running:
-    """A server: where it listens, and its process without its grower's."""
+    """A server: its address, and its process without its grower's."""
 
     address: str
     pid: int
@@ -113,7 +113,7 @@ def process(*command, grower=True):
 
 @contextmanager
 def pushing(address):
-    """Have another process push, and the grower grow."""
+    """Let another process push, and the grower grow."""
     child = subprocess.Popen([sys.executable, __file__, "push", address])
     try:
         yield
@@ -132,7 +132,7 @@ def taken_ms(call, count):
 
 
 def in_turns(works, count, turns=10):
-    """p50 and p99 of each work in ms; they take turns, so that the noise of the machine meets all of them."""
+    """p50 and p99 of each work in ms; they take turns, so that the noise of the machine affects all of them."""
     taken = [[] for _ in works]
     for _ in range(turns):
         for work, into in zip(works, taken, strict=True):
@@ -159,10 +159,10 @@ def push_rates(stub, folder, size, count):
 
 
 def shared_rates(server, echo, folder, each, turns=5):
-    """Rows a second of many who push a row by a call of its own and wait; raw SQLite commits of one row; echoes.
+    """Rows per second of many clients that push one row per call and wait; raw SQLite commits of one row; echoes.
 
-    The echo sends the same requests back to as many callers in the same process: it says what ``grpc.aio`` and the
-    callers, on the same cores, can do at most. Then the CPU milliseconds of a push and of an echo in their servers.
+    The echo returns the same requests to as many callers in the same process: the maximum for ``grpc.aio`` and the
+    callers on the same cores. Then the CPU milliseconds of a push and of an echo in their servers.
     """
     rates = []
     for turn in range(turns):
@@ -182,7 +182,7 @@ def shared_rates(server, echo, folder, each, turns=5):
 
 
 async def pushers(address, requests, method=""):
-    """Rows a second of many who push a row by a call of its own (or call another method), wait, and push the next."""
+    """Rows per second of many clients that push one row per call (or call another method), wait, and push the next."""
     async with grpc.aio.insecure_channel(address) as channel:
         request_type = instance_pb2.PushBatchRequest
         call = (
@@ -215,7 +215,9 @@ def add_pushes(report, client, server, echo, folder, quick):
             bool(ours / raw >= PUSH_TARGET),
         )
     )
-    client.wait_grown("pushed", timeout_s=600)  # what the stream left to grow is not part of what follows
+    client.wait_grown(
+        "pushed", timeout_s=600
+    )  # growth after the stream must not disturb the next measurement
     shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(

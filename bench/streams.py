@@ -3,11 +3,13 @@
 Run: python bench/streams.py [--quick] [--rows 8000] [--sets electricity,SEA,...] [--peers HT,ARF10,...]
 
 Six of River's generators, and real streams. Each row is predicted before its label is known; labels come in blocks of
-50, one block late, for everybody, that is, 50 to 99 rows after their row. The forest is `ActiveForestClassifier` as it
-comes, with a seed: ``predict`` for the rows of a block, then ``partial_fit`` with the block whose labels have come. The
-tree beside it, on real streams, is that of a model of the service with default settings, grown after each block. Peers
-have their defaults, MOA's forests thirty trees, and get their rows one by one: they have no other way. All go through
-the same 1,000 rows in turn, so that the speed of the machine, which varies, is the same for all.
+50, one block late, for everybody, that is, 50 to 99 rows after their row. The forest is `ActiveForestClassifier` with
+default settings and a seed: ``predict`` for the rows of a block, then ``partial_fit`` with the block whose labels have
+arrived. The tree beside it, on real streams, is that of a model of the service with default settings, grown after each
+block. Peers have their defaults, MOA's forests thirty trees, and get their rows one by one, since they have no other
+interface. All go through the same 1,000 rows in turn, so that the speed of the machine, which varies, is the same for
+all. The rows of `drawn` are labelled by a hidden tree over ten numbers; `drawn-2`, `drawn-3` and so on are other rows
+of the same tree.
 """
 
 from collections import deque
@@ -26,11 +28,11 @@ TURN = 1_000
 REAL = ("electricity", "weather_noaa", "covertype_100k", "airlines_5pct")
 STILL = ("Agrawal", "still RBF")
 PEERS, REAL_PEERS = ("HT", "ARF10"), ("HT", "ARF10", "MOA-ARF30")
-OF_FOREST, OF_TREE = 0.1, 1.5  # wanted of the CPU of River's forest, and of its tree where nothing changes
+OF_FOREST, OF_TREE = 0.1, 1.5  # targets: shares of the CPU of River's forest, and of its tree without change
 
 
 class Forest:
-    """The estimator on its way through a stream."""
+    """The estimator that processes a stream."""
 
     def __init__(self, stream: Stream) -> None:
         self.model = ActiveForestClassifier(
@@ -76,7 +78,7 @@ class Tree:
 
 
 def measure(stream: Stream, data: DataSet | None, peers: list[str]) -> dict[str, Passed]:
-    """Have all go through the stream in turn."""
+    """Let all process the stream in turn."""
     own = {"forest": Forest(stream)} | ({} if data is None else {"tree": Tree(data)})
     found = {name: Passed() for name in (*own, *peers)}
     with following(stream, peers) as follow:
@@ -140,14 +142,16 @@ def main() -> None:
                 report.skip(name, missing("HT"))
             elif name in DRAWN:
                 add(report, name, rows, measure(draw(name, rows), None, asked[False]))
-            for data in (
-                [drawn_set(rows)] if name == "drawn" else real_sets(report, [name] * (name not in DRAWN))
-            ):
+            if name.startswith("drawn"):
+                sets = [drawn_set(rows, *map(int, name.split("-")[1:]))]
+            else:
+                sets = real_sets(report, [name] * (name not in DRAWN))
+            for data in sets:
                 count = min(rows, len(data))
                 stream = Stream(
                     data.values[:count], data.targets[:count], is_nominal(data), len(data.classes)
                 )
-                add(report, data.name, count, measure(stream, data, asked[True]))
+                add(report, name, count, measure(stream, data, asked[True]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One process beside two workers: what a call costs, how the work divides, and what 64 clients get.
+"""One process compared with two workers: cost of a call, division of the work, and rate of 64 clients.
 
 64 connections of 8 processes call single-row Classify of the default forest; 64 clients of 8 processes push a row and
 wait for its commit. Servers of one process and of two workers run side by side and take turns; callers run on the same
@@ -32,7 +32,7 @@ OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 
 @dataclass
 class Load:
-    """The work of callers: calls, calls a second, and the CPU seconds of each process that answered."""
+    """The load by callers: calls, calls per second, and the CPU seconds of each process that answered."""
 
     calls: int
     rate: float
@@ -73,7 +73,7 @@ async def call_when_told(address, method, seconds, seed):
 
 
 def load(address, processes, method, seconds):
-    """Let eight processes call a server, and look at what its processes used."""
+    """Let eight processes call a server, and measure the CPU time of its processes."""
     command = [sys.executable, __file__, "call", address, method, str(seconds)]
     callers = [
         subprocess.Popen(

@@ -143,8 +143,8 @@ class C45Classifier(TableClassifier):
 class E2MTreeClassifier(TableClassifier):
     """The E2M tree: ABC4.5 at level 1.
 
-    Rows that say nothing weigh the branches of a split, though not its entropies. Where they are most rows, a
-    tree without them (`informed_only`) is better.
+    Rows with vacuous labels affect the weights of a split's branches, but not its entropies. If most rows are of
+    this kind, a tree without them (`informed_only`) is better.
 
     It learns from labels of any kind (theory §3.6).
 

@@ -1,6 +1,6 @@
-"""Files of instances and labels: CSV and ARFF, streamed, every error with its line and column.
+"""Files of instances and labels, read as streams; errors name the line and the column.
 
-`read` takes a data file and its labels as a whole, into arrays or a pandas DataFrame.
+`read` reads a complete data file and its labels into arrays or a pandas DataFrame.
 """
 
 if __name__ != "quercus.files":  # by another name every class would exist twice

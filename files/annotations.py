@@ -1,8 +1,8 @@
-"""Files that annotation tools export: the labels of items by labellers.
+"""Exports of annotation tools: the labels of items by labellers.
 
 *Label Studio*: the exports JSON, JSON-MIN and CSV, choices only. *Argilla*: records with responses. *doccano*: JSON
-lines with a list of labels, or CSV with ``#`` between them. *Prodigy*: JSON lines of choices, or of one label that was
-accepted or rejected: all that a person accepted and rejected on a row is one statement.
+lines with a list of labels, or CSV with ``#`` between them. *Prodigy*: JSON lines of choices, or of single labels that
+were accepted or rejected; all acceptances and rejections of a row by a person are one statement.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ItemReader = Callable[["_Source", dict[str, Any], int], Iterator[FileAnswer]]
 
 
 class _Source:
-    """A file that is read: its path, the classes, and how items are found."""
+    """A file to read: its path, the classes, the field of ids and the question."""
 
     def __init__(self, path: Path, classes: Sequence[str], id_field: str, question: str) -> None:
         self.path, self.classes = path, tuple(classes)
         self.id_field, self.question = id_field, question
 
     def item_id(self, places: Sequence[dict[str, Any]], number: int) -> str:
-        """Return the id of an item: the named field of the first place that has it."""
+        """Return the id of an item, from the first place with the id field."""
         found = item_of(places, self.id_field)
         if found is None:
             raise FileError(
@@ -70,7 +70,7 @@ class _Source:
 def read_annotations(
     path: Path, form: str, classes: Sequence[str], *, id_field: str = "id", question: str = ""
 ) -> list[FileAnswer]:
-    """Return the answers of a file in their order there.
+    """Return the answers of a file, in order.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def read_annotations(
 
 
 def _one_by_one(read_item: _ItemReader) -> _Reader:
-    """Return the reader of a file in which every item is read for itself."""
+    """Return the reader of a file in which each item is read separately."""
     return lambda source, items: [
         answer for number, item in enumerate(items, 1) for answer in read_item(source, item, number)
     ]
 
 
 def _read_items(path: Path) -> list[Any]:
-    """Return the items of a JSON list, of JSON lines, or the rows of a CSV file as objects of texts."""
+    """Return the items of a JSON list or of JSON lines, or the rows of a CSV file as objects with texts."""
     if path.name.lower().endswith(".csv"):
         try:
             return list(csv.DictReader((text for _, text in numbered_lines(path)), strict=True))
@@ -123,7 +123,7 @@ def _read_items(path: Path) -> list[Any]:
     if text.lstrip().startswith("["):
         found: list[Any] = _parse_json(path, text, 0)
         return found
-    # not splitlines: a text in JSON may have a separator of paragraphs, and more that it takes for the end of a line
+    # not splitlines, since texts in JSON may contain paragraph separators and other characters at which it splits
     return [_parse_json(path, line, k) for k, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
@@ -162,7 +162,7 @@ def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterato
 
 
 def _label_studio_row(source: _Source, row: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    """Yield the answer in a row of the exports JSON-MIN and CSV: data and choices as fields of one object."""
+    """Yield the answer in a row of the exports JSON-MIN and CSV, which have data and choices in one object."""
     chosen = {name: names for name, value in row.items() if (names := _chosen_names(value))}
     if source.question:
         questions = [source.question] if source.question in chosen else []
@@ -178,7 +178,7 @@ def _label_studio_row(source: _Source, row: dict[str, Any], number: int) -> Iter
 
 
 def _chosen_names(value: object) -> list[str]:
-    """Return the choices in a field: one, a list, or an object with ``choices``, also as JSON in a text; else none."""
+    """Return the choices in a field: one, a list, or an object with ``choices``, also as JSON text; else none."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         try:
             value = json.loads(value)
@@ -193,7 +193,7 @@ def _chosen_names(value: object) -> list[str]:
 
 
 def _doccano_answers(source: _Source, document: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    """Yield the answer about a document; of a multi-label project one of several classes, ``a#b`` in CSV."""
+    """Yield the answer about a document; in a multi-label project it may be a set of classes, ``a#b`` in CSV."""
     if "label" not in document:
         raise FileError(
             source.path, f"item {number} has no field 'label': export the labels of a text classification"
@@ -224,7 +224,7 @@ def _argilla_answers(source: _Source, record: dict[str, Any], number: int) -> It
 
 
 def _prodigy_answers(source: _Source, tasks: Sequence[dict[str, Any]]) -> list[FileAnswer]:
-    """Return the answers of all records: one for each choice, one for all binary records of a person on a row."""
+    """Return the answers of all records: one for each choice, and one for all binary records of a row by a person."""
 
     def place_of(task: dict[str, Any], number: int) -> tuple[str, str]:
         """Return the item and the labeller of a record."""
@@ -235,7 +235,7 @@ def _prodigy_answers(source: _Source, tasks: Sequence[dict[str, Any]]) -> list[F
     verdicts: dict[tuple[str, str], list[_Verdict]] = {}
     for number, task in enumerate(tasks, 1):
         said = task.get("answer")
-        if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
+        if said not in ("accept", "reject"):  # a tuple, since the value may not be hashable
             continue  # ignored
         if "accept" in task:
             if said == "accept" and task["accept"]:
@@ -263,9 +263,9 @@ class _Verdict:
 
 
 def _combined_answer(source: _Source, item: str, who: str, verdicts: list[_Verdict]) -> FileAnswer:
-    """Return the statement of one person on one row: the accepted class, or those that were not rejected.
+    """Return the statement of a person on a row: the accepted class, or all classes that were not rejected.
 
-    Of verdicts that contradict each other the newest counts, because a row has one class.
+    If verdicts contradict each other, the newest counts, since a row has one class.
     """
     if all(each.time is not None for each in verdicts):
         verdicts = sorted(verdicts, key=lambda each: each.time or 0.0)
@@ -285,4 +285,4 @@ FORMS: Final[dict[str, _Reader]] = {
     "label-studio": _one_by_one(_label_studio),
     "prodigy": _prodigy_answers,
 }
-"""The reader of the items of a file, by the name of the tool."""
+"""The reader of a file's items, by the name of the tool."""

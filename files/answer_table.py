@@ -1,4 +1,4 @@
-"""Answers as a table for other programs: what was said, of which row, by whom, and what became of it."""
+"""Answers as a table for other programs: the answer, its row, its labeller and its state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def answer_table(answers: Iterable[Answer], attributes: Sequence[Attribute] = ()
     answers
         In the order of the rows.
     attributes
-        Attributes whose values are columns too; the answers have their values.
+        Attributes whose values become columns as well; the answers contain the values.
     """
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]

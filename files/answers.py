@@ -2,8 +2,8 @@
 
 *Long*: one row per answer, with columns for the item, the labeller and the answer, and optionally for its reliability
 and a comment. *Wide*: one row per item and one column per labeller; an empty cell is not an answer. Columns are guessed
-by their names; a file with a column of answers is long. A file that `quercus answers -o` wrote is long too: only the
-answers that count are read.
+by their names; a file with a column of answers is long. Files of `quercus answers -o` are long as well; only answers
+that count are read from them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIVE = ("counts", "pending")
 
 @dataclass(frozen=True)
 class AnswerColumns:
-    """Names of columns as the user gives them; ``None``: guessed. ``labeller``: column of names."""
+    """Names of the columns of item, labeller and answer; None for those to guess."""
 
     item: str | None = None
     labeller: str | None = None
@@ -44,7 +44,7 @@ class AnswerColumns:
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """One answer of a file: line, item, labeller (``""``: unknown), and the answer, also in words."""
+    """One answer of a file: line, item, labeller (empty if unknown), and the answer, also as text."""
 
     line: int
     item: str
@@ -65,7 +65,7 @@ class AnswerFile:
     classes
         The frame.
     given
-        The columns that the user names.
+        The columns that the user named.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class AnswerFile:
 
 
 def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:
-    """Number of a column: the named one, else the first whose name is known, in the order of `known`."""
+    """Return the index of a column: the given one, else the first with a known name, in the order of `known`."""
     if given is not None:
         return table.position(given, flag)
     names = [name.lower() for name in table.names]
@@ -161,12 +161,12 @@ def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence
 
 
 def gold_marks(table: FileTable, classes: Sequence[str], columns: AnswerColumns) -> dict[str, LabelLike]:
-    """Return the right answers of the rows that a file makes gold questions.
+    """Return the right answers of a file of gold questions, by row.
 
     Raises
     ------
     FileError
-        When it has a row twice, none, or more than may be gold questions.
+        If a row comes twice, or there are none or too many.
     """
     found: dict[str, LabelLike] = {}
     for each in AnswerFile(table, classes, columns):

@@ -1,8 +1,8 @@
-"""ARFF files, by the rules of Weka's reader, except for what Weka silently misreads: see `docs/files.md`.
+"""ARFF files, by the rules of Weka's reader, except where Weka silently misreads them (`docs/files.md`).
 
-Nominal, numeric, integer and real attributes; names and values in single or double quotes, with escapes; comments;
-``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks alone, so a value with a
-blank in it must be quoted. Blanks are the characters up to U+0020, and no others.
+Supported are nominal, numeric, integer, real and date attributes; names and values in single or double quotes, with
+escapes; comments; ``?`` for missing values; sparse rows; and instance weights. Values are separated by a comma or by
+blanks, so a value with a blank must be quoted. Blanks are the characters up to U+0020.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quercus.specification.values import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
 ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
-"""Format of the cells of a date attribute that declares none."""
+"""Format of the cells of a date attribute without a declared format."""
 _LETTERS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "dd": "%d", "d": "%d", "M": "%m", "HH": "%H", "H": "%H",
     "hh": "%I", "mm": "%M", "ss": "%S", "SSS": "%f", "a": "%p", "EEE": "%a", "Z": "%z", "XXX": "%z", "X": "%z",
@@ -45,42 +45,42 @@ _UNICODE = re.compile(r"u([0-9a-fA-F]{4})")
 
 
 class _Cursor:
-    """Reads tokens off one line, and knows where it stands for errors."""
+    """A reader of the tokens of a line, with the position for errors."""
 
     def __init__(self, path: Path, line: int, text: str, at: int = 0) -> None:
         self.path, self.line, self.text, self.at = path, line, text.rstrip("\r\n"), at
 
     def error(self, reason: str, column: int = 0, name: str = "") -> FileError:
-        """An error on this line."""
+        """Return an error on this line."""
         return FileError(self.path, reason, self.line, column, name)
 
     def skip_blanks(self) -> str:
-        """The next character that is not blank, not consumed; empty at the end or at a comment."""
+        """Return the next character that is not blank without consuming it; empty at the end or at a comment."""
         while self.at < len(self.text) and self.text[self.at] in _BLANKS:
             self.at += 1
         rest = self.text[self.at : self.at + 1]
         return "" if rest == "%" else rest
 
     def take_character(self, character: str) -> bool:
-        """Consume ``character`` if it is next."""
+        """Consume ``character`` if it is next, and return whether it was."""
         if self.skip_blanks() != character:
             return False
         self.at += 1
         return True
 
     def take_separator(self) -> str:
-        """Consume the separator of two values: a comma, or blanks alone; empty if there is neither."""
+        """Consume and return the separator of two values, a comma or only blanks; empty if there is none."""
         before = self.at
         return "," if self.take_character(",") else " " if self.at > before else ""
 
     def take_keyword(self) -> str:
-        """Consume a word such as ``@data``, in lower case; empty when there is none."""
+        """Consume a word such as ``@data``, and return it in lower case; empty if there is none."""
         match = _KEYWORD.match(self.text, self.at)
         self.at = self.at if match is None else match.end()
         return "" if match is None else match.group().lower()
 
     def take_value(self, column: int) -> tuple[str, bool]:
-        """A quoted or bare value, and whether it was quoted."""
+        """Consume a quoted or bare value; return it, and whether it was quoted."""
         first = self.skip_blanks()
         if first and first in _QUOTES:
             return self._take_quoted(first, column), True
@@ -92,7 +92,7 @@ class _Cursor:
         return match.group(), False
 
     def take_cell(self, column: int) -> str | None:
-        """A value of a row, ``None`` for a bare ``?``."""
+        """Consume and return a value of a row; None for a bare ``?``."""
         value, quoted = self.take_value(column)
         return None if value == "?" and not quoted else value
 
@@ -129,8 +129,8 @@ def open_arff(path: Path) -> FileTable:
     Raises
     ------
     FileError
-        For a malformed header, and for relational attributes, which have no use here. String and date attributes,
-        and those of unknown types, are columns with a fault.
+        For a malformed header, and for relational attributes. String attributes, dates in an unknown format and
+        attributes of unknown types are columns with a fault.
     """
     columns: list[FileColumn] = []
     seen_relation, line = False, 0
@@ -197,7 +197,7 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
 
 
 def _strptime_format(written: str) -> str | None:
-    """Return a date format of Java's in Python's letters; None: it has others.
+    """Return a date format of Java as a format of Python; None if it has unknown letters.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
-    """Yield the records after ``@data``, which ends at ``data``, (line, offset): one may follow on its line."""
+    """Yield the records after ``@data``, which ends at ``data`` (line, offset) and may precede one on its line."""
     declared = [(k, frozenset(column.values)) for k, column in enumerate(columns) if column.values]
     dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):
@@ -276,15 +276,15 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
             cells += [None] * (len(columns) - len(cells))
         for k, written in dates:
             if (cell := cells[k]) is not None:
-                with suppress(ValueError):  # one that does not follow its format stays as it is
+                with suppress(ValueError):  # a cell in another format is not changed
                     cells[k] = datetime.strptime(cell, written).isoformat()
         yield FileRecord(line, cells, weight, fault)
 
 
 def _plain_cells(text: str, count: int) -> list[str | None]:
-    """The cells of a row of bare values between commas; none when it is no such row, or a wrong one.
+    """Return the cells of a row of bare values between commas; empty for any other row.
 
-    Most rows are: this reads them in a third of the time.
+    It reads such rows, which are the most common, in a third of the time.
     """
     if _NOT_PLAIN.search(text):
         return []
@@ -293,7 +293,7 @@ def _plain_cells(text: str, count: int) -> list[str | None]:
 
 
 def _read_dense(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[str | None]) -> None:
-    """Read the cells of a row into a list, which holds those before the fault if there is one."""
+    """Read the cells of a row into a list; after a fault, it has the cells before it."""
     cells.append(cursor.take_cell(1))
     while len(cells) < len(columns):
         separator, rest = cursor.take_separator(), cursor.skip_blanks()
@@ -307,7 +307,7 @@ def _read_dense(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[st
 
 
 def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
-    """Read the rest of a row: nothing, a comma as MOA writes it, or its weight ``{w}``."""
+    """Read the rest of a row, which is empty, a comma as written by MOA, or the weight ``{w}``; return the weight."""
     cursor.take_separator()
     if not cursor.skip_blanks():
         return 1.0

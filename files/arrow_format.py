@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, by pyarrow: columns as text, row by row; the types of the file say what the columns are."""
+"""Parquet and Arrow files, read row by row with pyarrow; the types of the file determine the kinds of the columns."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, 
 from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
-"""Rows that are read at once."""
+"""Rows that are read together."""
 ADVICE: Final = "write it as CSV"
 """Advice about a file that unpacks to too much."""
 MAGIC: Final = b"ARROW1"
-"""First bytes of an Arrow file; a stream of Arrow begins otherwise."""
+"""First bytes of an Arrow file, but not of an Arrow stream."""
 
 
 def open_parquet(path: Path) -> FileTable:
-    """Open a Parquet file; null and NaN are missing, lists of numbers are text with blanks between them.
+    """Open a Parquet file; null and NaN are missing, and lists of numbers become text with blanks between them.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def open_parquet(path: Path) -> FileTable:
 
 
 def open_arrow(path: Path) -> FileTable:
-    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as in `open_parquet`.
+    """Open an Arrow file, which may be a Feather file, or a stored Arrow stream; cells are as in `open_parquet`.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def _open(path: Path, form: str) -> FileTable:
         raise FileError(path, f"has two columns {shown(twice)}")
     index: set[str] = set()
     categories: set[str] = set()
-    with suppress(ValueError, TypeError, KeyError, AttributeError):  # metadata of somebody else
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # metadata of other programs
         said: Any = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = {name for name in said.get("index_columns", ()) if isinstance(name, str)}
         categories = {
@@ -85,9 +85,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> FileColumn:
-    """Return the column of a field; what can be no attribute has a fault that says so.
+    """Return the column of a field; one that cannot be an attribute has a fault.
 
-    Categories are names, also where they are numbers.
+    Categories are names, even if they are numbers.
     """
     from pyarrow import types  # noqa: PLC0415 - an optional package
 
@@ -159,10 +159,10 @@ def _unpackable(path: Path, is_file: bool, batches: Iterable[Any]) -> Iterator[A
 
 
 def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield batches in parts of `ROWS`, as long as they hold no more than a packed file may unpack to."""
+    """Yield batches in parts of `ROWS`, as long as they are not larger than a packed file may unpack to."""
     unpacking = Unpacking(path, ADVICE)
     for batch in batches:
-        # pyarrow believes what a file says of itself, and would read beyond its end
+        # pyarrow trusts the sizes in a file, and would read beyond its end
         batch.validate(full=True)
         unpacking.take(sum(_bytes_of(column) for column in batch.columns))
         names = {k: found for k, each in enumerate(batch.columns) if (found := _name_bytes(each)) is not None}
@@ -173,7 +173,7 @@ def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _bytes_of(column: Any) -> int:
-    """Return the bytes of a column, one for each cell at least, without the names of a dictionary."""
+    """Return the bytes of a column, at least one for each cell, without the names of a dictionary."""
     from pyarrow import types  # noqa: PLC0415 - an optional package
 
     held = column.indices if types.is_dictionary(column.type) else column
@@ -181,7 +181,7 @@ def _bytes_of(column: Any) -> int:
 
 
 def _name_bytes(column: Any) -> Any:
-    """Return the bytes of each name of a dictionary, of which a cell has one; None: the column has no such names."""
+    """Return the bytes of each name in the dictionary of a column; None if it has no dictionary of names."""
     from pyarrow import compute, types  # noqa: PLC0415 - an optional package
 
     if not types.is_dictionary(column.type):
@@ -207,7 +207,7 @@ def _read_records(path: Path, form: str) -> Iterator[FileRecord]:
 
 
 def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
-    """Return the values of a column; `FileError` names the row of one that Python cannot hold, such as a far year."""
+    """Return the values of a column; `FileError` names the row of a value that Python cannot represent."""
     column = batch.column(k)
     unreadable = (ValueError, OverflowError, ZoneInfoNotFoundError)
     try:
@@ -225,9 +225,9 @@ def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
 
 
 def cell_text(cell: Any) -> str | None:
-    """Return a value as a CSV file would hold it; ``None``: it is missing.
+    """Return a value as text for a CSV file; None if it is missing.
 
-    Moments are written as ISO 8601 says, durations as seconds.
+    Times are written as in ISO 8601, durations as seconds.
 
     Examples
     --------
@@ -259,5 +259,5 @@ def cell_text(cell: Any) -> str | None:
         return cell.isoformat()
     try:
         return canonical_cell(cell)
-    except ValueError:  # a struct or a map, which stands in no attribute, but may be shown
+    except ValueError:  # a struct or a map, which cannot be in an attribute, but may be shown
         return str(cell)

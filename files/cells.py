@@ -1,8 +1,8 @@
-r"""Cells of files that may hold one of several values: ``sun|rain`` is a set of names, ``2..9`` a range of numbers.
+r"""Cells of files with several possible values: ``sun|rain`` is a set of names, ``2..9`` a range of numbers.
 
-A cell with a bar is a set if each of its parts is a value of its attribute, and a name of its own otherwise, as a set
-of classes is (`quercus.specification.written_labels`). A name with a bar is always written ``sun\|rain``. The cell of
-a numeric attribute is a range if it is two numbers with two points between.
+A cell with a bar is a set if each part is a value of the attribute, and otherwise a name, as for sets of classes
+(`quercus.specification.written_labels`). ``sun\|rain`` is always a name with a bar. A cell of a numeric attribute is a
+range if it is two numbers with two points between them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def is_range(cell: str) -> bool:
 
 
 def range_in(cell: str) -> Between | None:
-    """Return the range in a cell; ``None``: it has no two points.
+    """Return the range in a cell; None for a cell without two points.
 
     Raises
     ------
     ValueError
-        When it has, but is not a range; the message says why.
+        If it has two points, but is not a range.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def range_in(cell: str) -> Between | None:
 
 
 def set_in(cell: str, spellings: Spellings, *, of_any: bool = False) -> str | frozenset[str]:
-    r"""Return the names that a cell leaves the choice between, or the one name that it is.
+    r"""Return the set of names in a cell, or its only name.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def set_in(cell: str, spellings: Spellings, *, of_any: bool = False) -> str | fr
     spellings
         The values of the attribute.
     of_any
-        Whether parts that are not values make a set, too.
+        Whether parts that are not values form a set as well.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def set_in(cell: str, spellings: Spellings, *, of_any: bool = False) -> str | fr
 
 
 def names_without_sets(cells: Collection[str]) -> list[str]:
-    r"""Return the names that the cells of a column use, each once, in order; a set of them is none.
+    r"""Return the distinct names in the cells of a column, in order, without sets of them.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from quercus.specification.values import finite_number
 MISSING = ("", "?")
 DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*\Z', re.IGNORECASE)
-"""The first line of a file by which Excel knows the separator of the cells below."""
+"""The first line of a file that tells Excel the separator of the cells."""
 
 
 def open_csv(path: Path, delimiter: str = ",") -> FileTable:
@@ -52,9 +52,9 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
 
 
 def csv_of_lines(path: Path, lines: Iterator[tuple[int, str]], delimiter: str = ",") -> FileTable:
-    """Return the table in lines that come once, as from a pipe; ``path`` is what errors name.
+    """Return the table in lines that can be read only once, such as from a pipe; errors refer to ``path``.
 
-    The header is read here, and its records can be iterated once.
+    The header is read at once, and the records can be iterated once.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def _one_character(path: Path, delimiter: str) -> str:
 
 
 def _checked_header(path: Path, header: tuple[int, list[str], str] | None) -> tuple[int, list[str]]:
-    """Return the line of the header, and the names in it."""
+    """Return the line number and the names of the header."""
     if header is None:
         raise FileError(path, "is empty: expected a header line with the names of the columns")
     line, names, fault = header
@@ -100,7 +100,7 @@ def _checked_header(path: Path, header: tuple[int, list[str], str] | None) -> tu
 
 
 def _doubts_of_header(path: Path, delimiter: str, names: list[str], line: int) -> list[FileDoubt]:
-    """Doubt a header that looks like a row of data: it has numbers above numbers, or the values of the row below."""
+    """Return the doubt about a header with numbers above numbers, or with values of the row below it."""
     first = next((cells for _, cells, _ in list(islice(_read_rows(path, delimiter), 2))[1:]), [])
     pairs = [(name, cell.strip()) for name, cell in zip(names, first, strict=False) if name]
     values = [name for name, cell in pairs if name == cell]
@@ -116,7 +116,7 @@ def _doubts_of_header(path: Path, delimiter: str, names: list[str], line: int) -
 
 
 def likely_delimiter(path: Path) -> str:
-    """Return the first of `DELIMITERS` that gives the header several names, the comma if none does.
+    """Return the first of `DELIMITERS` that splits the header into several names; the comma if none does.
 
     Raises
     ------
@@ -156,15 +156,15 @@ def _records(
 def _read_rows(
     path: Path, delimiter: str, lines: Iterator[tuple[int, str]] | None = None
 ) -> Iterator[tuple[int, list[str], str]]:
-    """(line at which the row starts, cells, fault) of each row of a file, or of given lines, that is not blank.
+    """Yield (first line, cells, fault) of each row of a file, or of given lines, that is not blank.
 
-    A line ``sep=;`` gives the delimiter. A row with a quote in the wrong place has a fault; its cells are read as they
-    stand.
+    A first line ``sep=;`` determines the delimiter. A row with a quote in the wrong place has a fault, but its cells
+    are read.
 
     Raises
     ------
     FileError
-        Where no next row can be found: a quote that is never closed, say.
+        If no next row can be found, such as after a quote that is not closed.
     """
     lines = numbered_lines(path) if lines is None else lines
     number, first = next(lines, (0, ""))

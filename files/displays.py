@@ -29,7 +29,7 @@ _DATA = re.compile(r"data:[^,]*;base64,")
 
 @dataclass(frozen=True)
 class DisplayColumn:
-    """A column of display items; its name is the title of the item."""
+    """A column of display items, whose title is the name of the column."""
 
     kind: str
     position: int
@@ -37,12 +37,12 @@ class DisplayColumn:
 
 
 def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[DisplayColumn, ...]:
-    """Return the columns that ``KIND:COLUMN`` texts name.
+    """Return the columns of texts ``KIND:COLUMN``.
 
     Raises
     ------
     FileError
-        When a text is of another form, or there is no such column.
+        If a text has another form, or there is no such column.
     """
     if len(given) > MAX_ITEMS:
         raise FileError(
@@ -62,7 +62,7 @@ def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[
 def display_of(
     table: FileTable, record: FileRecord, columns: Sequence[DisplayColumn]
 ) -> list[DisplayItem] | None:
-    """Return the display of a row; a missing cell is not an item, and ``None`` is a row without any.
+    """Return the display of a row, without items for missing cells; None if it has no items.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def _item_of(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
 
 
 def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
-    """Return a file beside the table, or below its folder: a table may not name any other."""
+    """Return the bytes of a file in the folder of the table or below; other files are refused."""
     if "\0" in name:
         raise InvalidInput(kind, f"is {name[:200]!r}, and no name of a file has a null character")
     path = (folder / name).resolve()

@@ -1,4 +1,4 @@
-"""Errors in a file, with their place."""
+"""Errors in files, with their places."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 from quercus.belief.errors import shown
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Numbers of the errors of a file that cannot grow; those of a library name no file."""
+"""Error numbers for a file that cannot grow. Such errors from a library have no file name."""
 
 
 ROW_ENDINGS: Final = (".parquet", ".arrow", ".arrows", ".feather")
-"""Endings of files without lines."""
+"""Endings of the names of files without lines."""
 NAME_CHARS: Final = 60
-"""Characters of a column's name in messages."""
+"""Most characters of a column's name in messages."""
 
 
 class FileWarning(UserWarning):
-    """A file is read in a way that may not be intended; the text says how, and what to do in that case."""
+    """A file is read in a way that may not be intended; the message says how, and how to change that."""
 
 
 class FileError(Exception):
@@ -32,7 +32,7 @@ class FileError(Exception):
     reason
         Description of the error.
     line
-        1-based line (of a Parquet or Arrow file, which has none, the row), 0 when the file as a whole is meant.
+        1-based line, or row for Parquet and Arrow files; 0 for the file as a whole.
     column
         1-based number of the column, 0 for the whole line.
     name
@@ -50,7 +50,7 @@ class FileError(Exception):
 
     @property
     def place(self) -> str:
-        """Line and column; empty if the file as a whole is meant."""
+        """Line and column; empty for the file as a whole."""
         if not self.line:
             return f"column {shown(self.name)}" if self.name else ""
         where = f"{unit_of(self.path)} {self.line}"
@@ -64,10 +64,10 @@ class FileError(Exception):
 
 
 def cut_name(name: str) -> str:
-    """Return the name of a column as it is; a long one is cut."""
+    """Return the name of a column, cut if it is long."""
     return name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 3]}..."
 
 
 def unit_of(path: Path) -> str:
-    """Return what the lines of a file are called: Parquet and Arrow files have none, and their rows are counted."""
+    """Return the unit of positions in a file: rows for Parquet and Arrow files, otherwise lines."""
     return "row" if path.name.lower().endswith(ROW_ENDINGS) else "line"

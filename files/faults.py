@@ -1,4 +1,4 @@
-"""Faults of a request that was made from a file, with the line and the column of what is refused."""
+"""Faults of a request that was made from a file, with line and column."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from quercus.files.table import FileRecord, FileTable
 def naming_columns(
     table: FileTable, specification: Specification, class_column: str | None
 ) -> Iterator[None]:
-    """Name column and line where a specification that was made from a file is refused.
+    """Add column and line to the refusal of a specification that was made from a file.
 
     Raises
     ------
     FileError
-        In place of the refusal, if it is about a name of a column or in one.
+        Instead of the refusal, if it concerns the name of a column or a name in it.
     """
     try:
         yield
@@ -60,12 +60,12 @@ def _error_in_column(table: FileTable, column: str, place: Place, reason: str) -
 
 @contextmanager
 def naming_lines(table: FileTable, records: Sequence[FileRecord]) -> Iterator[None]:
-    """Name line and column where one of the rows of a request is refused; ``records`` are its rows.
+    """Add line and column to the refusal of one of the rows of a request, which were read from ``records``.
 
     Raises
     ------
     FileError
-        In place of the refusal, if it is about a row.
+        Instead of the refusal, if it concerns a row.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""The inspection of a file before a model is made of it: the role of each column, and what looks wrong.
+"""The inspection of a file before a model is created from it: the roles of the columns, and remarks.
 
-All judgements are made from what one pass has seen (`quercus.files.seen`); nothing is read here. A column is refused
-where a model would silently learn something other than intended, left out where it cannot help, and merely remarked on
-where only the user can tell.
+The inspection uses the statistics of one pass (`quercus.files.seen`) and does not read the file. A column is refused
+if a model would silently learn something that was not intended, left out if it cannot help, and otherwise only
+remarked on.
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ Role = Literal["class", "number", "time", "names", "left out"]
 NOT_A_NUMBER: Final = frozenset(
     {"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"}
 )
-"""Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
+"""Words for missing or infinite values that programs write into columns of numbers, in lower case.
+
+Quercus reads an empty cell or ? as a missing value.
+"""
 DECIMAL_COMMA: Final = "is a number with a decimal comma"
 FEW_ROWS: Final = 20
-"""In fewer rows, nothing is concluded from cells that differ."""
+"""Least number of rows for conclusions from the number of different cells."""
 NEARLY_ALL: Final = 0.9
-"""If so many of the names differ, they tell rows apart; if so many of the cells are numbers, the others are errors."""
+"""Share of different names above which they identify rows, and of numbers above which other cells are errors."""
 FEW_VALUES: Final = 12
-"""A column with no more different numbers that are written for people (12 %) may hold names of steps."""
+"""Most different numbers in the notation for people (such as 12 %) of a column that may have names of steps."""
 REPEATS: Final = 10.0
-"""If this many whole numbers are expected to recur by chance, and hardly one does, they number the rows."""
+"""Least number of repetitions expected by chance, to conclude that numbers which hardly repeat number the rows."""
 WORDS_OF_TEXT: Final = 5
 OFTEN: Final = 5
-"""Values that occur this often, each with one class only, do not tell the class by chance."""
+"""Least average count of values, each with one class only, to conclude that they do not determine it by chance."""
 IN_PARTS: Final = "its row goes down every branch that it allows, in parts"
 _ID_NAME: Final = re.compile(
     r"(?:(?:^|[\W_])(?:id|ids|uid|uuid|guid|key|ticket|serial|number|no|nr|num|index|idx|row|record|code)|(?-i:[a-z](?:Id|ID|No|Nr|Key)))$",
@@ -72,17 +75,17 @@ class Remark:
     kind
         One word: ``ids``, ``date``, ``index``, ...
     column
-        Its name; empty: the file is meant.
+        Name of the column; empty for the file as a whole.
     says
-        What was found, without advice.
+        The finding, without advice.
     advice
-        What to do, with the flags of the commands.
+        Advice, with the flags of the commands.
     outcome
-        What became of it.
+        The consequence.
     line
-        Line of an example; 0: none.
+        Line of an example; 0 if there is none.
     error
-        Of a remark that is refused.
+        The error, if the column or the file is refused.
     """
 
     kind: str
@@ -104,7 +107,7 @@ class Remark:
 
 
 class RemarkError(FileError):
-    """A remark that is refused: `remark` tells what was found apart from the advice."""
+    """A refusal with its `remark`, in which finding and advice are separate."""
 
     def __init__(self, table: FileTable, position: int, remark: Remark) -> None:
         reason = remark.says + (f"; {remark.advice}" if remark.advice else "")
@@ -119,9 +122,9 @@ class Choices:
     Parameters
     ----------
     class_column
-        Holds the class; None: no column does.
+        The column of the class; None if there is none.
     ignore, nominal, numeric, attributes
-        Columns to leave out; those of names whatever they look like; those of numbers or times; those to keep.
+        Columns to leave out; columns of names, whatever they look like; columns of numbers or times; columns to keep.
     """
 
     class_column: str | None = None
@@ -133,7 +136,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class InspectedColumn:
-    """A column as it was inspected: its role, and the remarks about it."""
+    """An inspected column: its role, and the remarks about it."""
 
     seen: SeenColumn
     role: Role
@@ -146,12 +149,12 @@ class InspectedColumn:
 
 
 def inspect_columns(seen: SeenTable, choices: Choices) -> tuple[InspectedColumn, ...]:
-    """Return the role of each column, and the remarks about it."""
+    """Return each column with its role and the remarks about it."""
     return tuple(_ColumnJudge(seen, column, choices).inspect() for column in seen.columns)
 
 
 def inspect_rows(seen: SeenTable) -> tuple[Remark, ...]:
-    """Return the remark about rows with a fault, if there are any; it is refused if they are more than the others."""
+    """Return the remark about rows with a fault, if there are any; if they are the majority, the file is refused."""
     first = seen.first_fault
     if first is None:
         return ()
@@ -165,7 +168,7 @@ def inspect_rows(seen: SeenTable) -> tuple[Remark, ...]:
 
 
 def no_number(cell: str) -> str:
-    """The fault of a cell in a column of numbers, and what to do."""
+    """Return the fault of a cell in a column of numbers, with advice."""
     return f"{shown(cell)} is not a finite number; {_missing_advice(cell)}"
 
 
@@ -285,9 +288,9 @@ class _ColumnJudge:
 
     @staticmethod
     def _is_drawn_without_repeats(values: Sequence[float], cells: int) -> bool:
-        """Return whether numbers come again far less often than numbers of this range would by chance.
+        """Return whether numbers repeat far less often than random numbers in their range would.
 
-        Of n numbers drawn from r, all equally likely, n - r(1 - exp(-n/r)) are expected to be there before, and more if
+        Of n numbers drawn from r equally likely ones, n - r(1 - exp(-n/r)) are expected to be repetitions, and more if
         they are not equally likely.
         """
         width = max(values) - min(values) + 1.0
@@ -342,7 +345,7 @@ class _ColumnJudge:
         return "names"
 
     def _refuse_sets(self) -> bool:
-        """Refuse sets of numbers; say which cells leave the choice between names of the column."""
+        """Refuse sets of numbers, and return whether they were refused; remark on cells that are sets of names."""
         seen = self._seen
         if self._name in self._choices.attributes or not any("|" in text for text in seen.texts):
             return False
@@ -389,7 +392,7 @@ class _ColumnJudge:
         self._refuse("date", what, f"{advice}, or leave it out with {self._ignore}{names}", example)
 
     def _judge_written(self) -> bool:
-        """Refuse numbers that are written for people, unless there are few: those may be names of steps."""
+        """Refuse numbers in a notation for people, unless there are few, which may be names of steps."""
         seen = self._seen
         what = written_form(seen.texts)
         if what is None:
@@ -408,7 +411,7 @@ class _ColumnJudge:
         return True
 
     def _leave_out_text(self) -> bool:
-        """Leave out names of which nearly all differ, and free text."""
+        """Leave out names if nearly all differ, and free text; return whether the column was left out."""
         seen = self._seen
         distinct, cells = len(seen.values), seen.sampled
         if cells < FEW_ROWS or self._kept:
@@ -431,7 +434,7 @@ class _ColumnJudge:
         return False
 
     def _note_spellings(self) -> None:
-        """Say which values differ only in case, or in white space."""
+        """Remark on values that differ only in case or in white space."""
         alike: dict[str, dict[str, str]] = {}
         for value in self._seen.values:
             name = canonical_text(value)
@@ -490,7 +493,7 @@ class _ColumnJudge:
 
 
 def written_form(texts: Iterable[str]) -> str | None:
-    """Return how numbers are written for people, if all texts are; None: some are not numbers.
+    """Return the notation of texts that are all numbers in a notation for people; None if some are not.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Files of labels, and columns of true classes.
 
-A label file has a row for each row of the data, in one of three forms. Which one, its header says:
+A label file has a row for each row of the data, in one of three forms, which its header determines:
 
-- *masses*: a column for each focal set, classes separated by ``|`` (``A``, ``B``, ``A|B``); where nothing else says
-  what the frame is, one is for the whole frame; a cell is the set's mass; other columns are left out;
-- *plausibilities*: a column for each class; a cell is the class's plausibility;
-- *class*: one column; a cell is a label as text, see `quercus.specification.written_labels`, or missing.
+- *masses*: a column for each focal set, with classes separated by ``|`` (``A``, ``B``, ``A|B``); unless the frame is
+  given, one of them is for the whole frame; a cell is the mass of the set; other columns are left out;
+- *plausibilities*: a column for each class; a cell is the plausibility of the class;
+- *class*: one column; a cell is a label as text (`quercus.specification.written_labels`), or missing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from quercus.specification.values import finite_number
 from quercus.specification.written_labels import Label, read_label, set_parts
 
 SUM_TOLERANCE = 2e-3
-"""Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""
+"""Greatest deviation from 1 of a sum of masses, printed with three digits per cell; masses are rescaled."""
 
 Form = Literal["masses", "plausibilities", "class"]
 FileLabel = Label | Floats
-"""A label as a cell says it, or plausibilities (l,) in the order of the frame."""
+"""A label from a cell, or plausibilities (l,) in the order of the frame."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LabelFile:
     classes
         The frame.
     columns
-        The meaning of each used column: its number and the classes of its set; no classes for a class column.
+        The used columns: the index of each, and the classes of its set; no classes for a class column.
     """
 
     table: FileTable
@@ -94,22 +94,22 @@ class LabelFile:
 def open_labels(
     table: FileTable, classes: Sequence[str] | None = None, *, column: str | None = None
 ) -> LabelFile:
-    """Find the contents of a label file.
+    """Return the label file in a table.
 
     Parameters
     ----------
     table
         The opened file.
     classes
-        The frame. None: as the header gives it (of a class column: as its cells do, in sorted order).
+        The frame. If None, it is taken from the header (for a class column, from its cells in sorted order).
     column
-        The class column. None: masses where a name has ``|``; plausibilities where the columns are the classes; else
-        the column ``class``, or the only one.
+        The class column. If None, the file has masses if a name has ``|``, plausibilities if the columns are the
+        classes, else the class column ``class`` or the only column.
 
     Raises
     ------
     FileError
-        When the header does not fit the frame, or the file's contents are unclear.
+        If the header does not match the frame, or the file is ambiguous.
     """
     frame = tuple(classes or ())
     if column is not None:
@@ -143,7 +143,7 @@ def open_labels(
 
 
 def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent]:
-    """Return the content of some columns, from one reading of the file; nothing is read for none."""
+    """Return the contents of some columns, in one pass over the file if there are any."""
     seen: dict[int, set[str]] = {k: set() for k in columns}
     for record in table.whole_rows() if seen else ():
         for k, values in seen.items():
@@ -157,7 +157,7 @@ def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent
 
 
 def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
-    """Refuse a class column beside columns of plausibilities, because it is unclear which of the two is the label."""
+    """Refuse a class column beside columns of plausibilities, since either may be the label."""
     others = [name for name in table.names if name in frame]
     first = next(table.whole_rows(), None)
     if not frame and first is not None and len(table.names) > 2:
@@ -179,13 +179,16 @@ def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
 
 
 def _set_of(name: str, frame: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the classes that a name in the header stands for: those of a set, or one."""
+    """Return the class, or the classes of the set, of a name in the header."""
     names = set_parts(name)
     return (name,) if name in frame and not set(names) <= set(frame) else names
 
 
 def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
-    """Columns of single names that are not a class are left out: the sum of the masses shows what is missing."""
+    """Return the label file of masses. Columns of single names that are not classes are left out.
+
+    If one of them is needed, the sum of the masses shows it.
+    """
     sets = {k: _set_of(name, frame) for k, name in enumerate(table.names)}
     if not frame:
         whole = max(sets.values(), key=len)
@@ -207,12 +210,12 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
 
 
 def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> Label:
-    """The label in a cell, None when it is missing.
+    """Return the label in a cell; None if it is missing.
 
     Raises
     ------
     FileError
-        When it is not a label, or a name is not in the frame.
+        If it is not a label, or a name is not in the frame.
     """
     cell = record.cells[k]
     try:
@@ -230,25 +233,25 @@ def read_truth(
     delimiter: str = ",",
     missing: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """The true class of each instance, ``None`` where the file has a missing value.
+    """Return the true class of each instance, by its id; None for a missing value.
 
     Parameters
     ----------
     path
         A CSV or ARFF file.
     column
-        Holds the class; default: ``class``, the only column, or the last one of an ARFF file.
+        The column of the class; by default ``class``, the only column, or the last one of an ARFF file.
     classes
         The frame.
     id_column
-        Holds the instances' ids; default: the id is the 0-based number of the row.
+        The column of the instances' ids; by default the id is the 0-based number of the row.
     delimiter, missing
         See `open_table`.
 
     Raises
     ------
     FileError
-        When no column is meant, or two could be, a class is not in the frame, or an id comes twice.
+        If the column of the class is missing or ambiguous, a class is not in the frame, or an id comes twice.
     """
     table = open_table(path, delimiter=delimiter, missing=missing)
     k = truth_column(table, column, classes)
@@ -265,12 +268,12 @@ def read_truth(
 
 
 def truth_column(table: FileTable, given: str | None, classes: Sequence[str]) -> int:
-    """Index of the column that holds the class in a file of answers.
+    """Return the index of the column of the true class.
 
     Raises
     ------
     FileError
-        When it is not given and there is none that it could be, or another one that it could be.
+        If it is not given and missing or ambiguous.
     """
     if given is not None and given in table.names:
         return table.names.index(given)

@@ -1,4 +1,4 @@
-"""Columns that hold labels and are not said to: as attributes they would tell a learner the truth."""
+"""Columns of labels that are not declared as such; as attributes, they would reveal the class to a learner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLASS = "class"
 
 
 class LeakError(FileError):
-    """Labels would become an attribute: those of ``columns``."""
+    """Columns of labels would become attributes."""
 
     def __init__(self, path: Path, reason: str, columns: tuple[str, ...]) -> None:
         super().__init__(path, reason)
@@ -34,7 +34,7 @@ class ColumnContent:
 def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
     """Return whether a column contains only classes and sets of classes.
 
-    A column of numbers must contain every class, because a few small numbers easily coincide.
+    A column of numbers must contain every class, since a few small numbers easily coincide.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
 def names_sets(column: ColumnContent, frame: Sequence[str]) -> bool:
     """Return whether a column contains only classes and sets of classes, and at least one set.
 
-    Attributes may share their values with the classes (yes and no), but not their sets.
+    Attributes may have the same values as the classes (yes and no), but not sets of them.
     """
     return names_classes(column, frame) and not set(column.values) <= set(frame)
 
@@ -62,18 +62,18 @@ def names_sets(column: ColumnContent, frame: Sequence[str]) -> bool:
 def refuse_labels(
     path: Path, columns: Iterable[ColumnContent], frame: Sequence[str], class_column: str | None
 ) -> None:
-    """Refuse columns that would become attributes and are labels.
+    """Refuse columns of labels that would become attributes.
 
     Parameters
     ----------
     path
         The file.
     columns
-        Those that would become attributes.
+        Columns that would become attributes.
     frame
-        The classes; empty when nothing says them.
+        The classes; empty if they are unknown.
     class_column
-        The column of the class; ``None``: there is none. Then every column that names classes may be it.
+        The column of the class; None if there is none. Then every column of classes may be the one.
 
     Raises
     ------
@@ -103,12 +103,12 @@ def refuse_labels(
 
 
 def refuse_second(path: Path, columns: Iterable[ColumnContent], frame: Sequence[str], taken: str) -> None:
-    """Refuse to take an unnamed column for the labels if another one contains sets of classes.
+    """Refuse the column that was chosen for the labels by default, if others contain sets of classes.
 
     Raises
     ------
     FileError
-        Naming both.
+        With the names of all these columns.
     """
     others = [each.name for each in columns if names_sets(each, frame)]
     if others:

@@ -1,4 +1,4 @@
-"""Open a table by the ending of its file's name, with a reader of ours or of another package.
+"""Open a table by the ending of its file's name, with a reader of Quercus or of another package.
 
 A reader is a function that opens a file and returns a `FileTable`. A package declares it as an entry point of the group
 ``quercus.readers``, whose name is the ending: ``fwf = "my_package.fixed_width:open_fwf"``.
@@ -22,7 +22,7 @@ def open_table(
 ) -> FileTable:
     """Open a CSV, ARFF, Parquet or Arrow file (the last two with pyarrow).
 
-    CSV and ARFF files may be packed with gzip, bzip2, xz or zip, whatever they are called.
+    CSV and ARFF files may be packed with gzip, bzip2, xz or zip, whatever their names.
 
     Parameters
     ----------
@@ -32,15 +32,15 @@ def open_table(
     delimiter
         Separator of the cells of a CSV file.
     missing
-        Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
+        Words for a missing value, such as ``NA``, besides an empty cell and ``?``.
     quietly
-        Do not warn of things in a header that may not be intended: the caller shows `FileTable.doubts`.
+        Do not warn of doubts about the header, since the caller shows `FileTable.doubts`.
 
     Raises
     ------
     FileError
-        When the file is missing, a pipe, empty, or its header is malformed; when two packages read such files, or the
-        one that does cannot be imported; later, while it is read, for a malformed row.
+        If the file is missing, empty or a pipe, or its header is malformed; if two packages read such files, or the
+        reader cannot be imported; during iteration, for a malformed row.
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):

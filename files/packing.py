@@ -1,4 +1,4 @@
-"""Packed files: gzip, bzip2, xz and zip, told by their first bytes, and unpacked as they are read."""
+"""Packed files: gzip, bzip2, xz and zip, recognised by their first bytes and unpacked during reading."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import IO, Final, cast
 from quercus.files.errors import FileError
 
 FREE_BYTES: Final = 256 << 20
-"""Bytes to which any packed file may expand."""
+"""Bytes to which any packed file may expand, whatever its size."""
 MAX_EXPANSION: Final = 250
-"""Most bytes beyond `FREE_BYTES` for each packed byte. Tables shrink to a tenth, repeated rows to a hundredth."""
+"""Most bytes beyond `FREE_BYTES` for each packed byte. Tables shrink to a tenth, repeated rows to a hundredth of it."""
 UNPACK_ERRORS: Final = (
     OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError,
 )  # fmt: skip
@@ -45,12 +45,12 @@ def is_packed(path: Path) -> bool:
 
 
 def table_name(path: Path) -> str:
-    """Return the name of the table in a file, in lower case and without the ending of the packing.
+    """Return the name of the table in a file, in lower case and without the ending of a packed file.
 
     Raises
     ------
     FileError
-        When it is an archive of several files, or of none.
+        If it is an archive of several files, or of none.
     """
     name = path.name
     if _head(path).startswith(_ZIP):
@@ -65,14 +65,14 @@ def table_name(path: Path) -> str:
 
 @contextmanager
 def unpacked_lines(path: Path, most: int) -> Iterator[Iterator[bytes]]:
-    """Yield the lines of a file with their ends, a longer one cut after ``most`` bytes.
+    """Yield the lines of a file with their ends; long ones are cut after ``most`` bytes.
 
     Raises
     ------
     FileError
-        When the file is packed in another way, or unpacks to more than `FREE_BYTES` and `MAX_EXPANSION` allow.
+        If the file is packed in another way, or unpacks to more than `FREE_BYTES` and `MAX_EXPANSION` allow.
     OSError, EOFError, zlib.error, ...
-        Those in `UNPACK_ERRORS`, when it cannot be read.
+        One of `UNPACK_ERRORS`, if it cannot be read.
     """
     head = _head(path)
     reason = next((reason for start, reason in _OTHERS.items() if head.startswith(start)), None)
@@ -100,14 +100,14 @@ def _open_stream(path: Path, head: bytes) -> IO[bytes]:
 
 
 class Unpacking:
-    """A bound on what a packed file unpacks to.
+    """A bound on the unpacked size of a packed file.
 
     Parameters
     ----------
     path
         The file.
     advice
-        What to do if it is as large as that.
+        Advice for a file that is intended to be so large.
     """
 
     def __init__(self, path: Path, advice: str) -> None:
@@ -115,7 +115,7 @@ class Unpacking:
         self._left = FREE_BYTES + MAX_EXPANSION * path.stat().st_size
 
     def take(self, size: int) -> None:
-        """Count bytes that it unpacked to; `FileError` when they are too many."""
+        """Count unpacked bytes; raise `FileError` if they are too many."""
         self._left -= size
         if self._left < 0:
             allowed = f"{FREE_BYTES >> 20} MiB and {MAX_EXPANSION} times its size"
@@ -132,7 +132,7 @@ def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
 
 
 def _only_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """Return the one file in an archive, but for folders and what operating systems add."""
+    """Return the only file in an archive, apart from folders and files that operating systems add."""
     names = [each for each in archive.infolist() if not each.is_dir()]
     if any(each.filename == "xl/workbook.xml" for each in names):
         raise FileError(path, "is an Excel workbook: save the sheet as CSV UTF-8")

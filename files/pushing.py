@@ -1,4 +1,4 @@
-"""The rows of a file on their way into a model: each is refused separately, and named by its line in the file."""
+"""Pushes of the rows of a file into a model; invalid rows are refused separately, with their line in the file."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from quercus.specification.server import MAX_BATCH_ROWS
 TakeRejected = Callable[[FileRecord, str, str], None]
 
 REJECTED_COLUMNS: Final = ("rejected_line", "rejected_id", "rejected_reason")
-"""Follow the columns of the file. A push leaves them out, so that mended rows can be pushed from there."""
+"""Columns after those of the file. A push leaves them out, so that corrected rows can be pushed from there."""
 
 
 @dataclass(frozen=True)
 class FileRow:
-    """A row as a push sends it."""
+    """A row of a file, as it is pushed."""
 
     record: FileRecord
     values: list[Any]
@@ -46,15 +46,15 @@ class FileRows:
     binding
         The columns that are attributes.
     label
-        Reads the label of a record; ``None``: no labels are sent.
+        Function that returns the label of a record; None if no labels are sent.
     labels
-        A label file, with a label for each row in step; ``None``: there is none.
+        A label file with a label for each row; None if there is none.
     id_column
-        Position of the column of ids; ``None``: row numbers are the ids.
+        Index of the column of ids; None if row numbers are the ids.
     id_prefix
-        Stands before each id.
+        Prefix of each id.
     shown
-        Columns that are shown beside the row.
+        Columns that labellers see beside the row.
     first
         Number of the first row.
     """
@@ -73,7 +73,7 @@ class FileRows:
         return self.binding.table
 
     def read(self, refuse: Callable[[FileRecord, str, FileError], None]) -> Iterator[FileRow]:
-        """Yield the rows; those with a fault go to ``refuse`` with their ids, which may raise it."""
+        """Yield the rows; those with a fault are passed to ``refuse`` with their ids, which may raise the fault."""
         label_records = iter(()) if self.labels is None else self.labels.table.with_faults()
         for number, record in enumerate(self.table.with_faults(), self.first):
             label_record = next(label_records, None)
@@ -106,7 +106,7 @@ class FileRows:
 
 
 class RejectedFile:
-    """Writer of the rows that are refused: their columns, their line and the reason."""
+    """A writer of refused rows, with their line, id and reason."""
 
     def __init__(self, stream: IO[str], table: FileTable) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
@@ -115,7 +115,7 @@ class RejectedFile:
         self.rows = 0
 
     def write(self, record: FileRecord, name: str, reason: str) -> None:
-        """Write a row with its id."""
+        """Write a row with its id and the reason."""
         cells = ("" if cell is None else cell for cell in record.cells)
         self._writer.writerow([*cells, record.line, name, reason])
         self._stream.flush()
@@ -137,7 +137,7 @@ class FilePush:
     batch_rows
         Rows of a message.
     rejected
-        Takes the record, the id and the reason of each refused row; ``None``: the first ends the push.
+        Called with the record, the id and the reason of each refused row. If None, the first refusal ends the push.
     """
 
     def __init__(
@@ -180,12 +180,12 @@ class FilePush:
 
     @contextmanager
     def errors_by_line(self) -> Iterator[None]:
-        """Name the line of a row for which the push ends.
+        """Add the line of the row to an error that ends the push.
 
         Raises
         ------
         FileError
-            In place of the push's own error, which is its ``__cause__``.
+            Instead of the push's own error, which is its ``__cause__``.
         """
         try:
             yield
@@ -201,7 +201,7 @@ class FilePush:
         self._rejected(record, name, error.reason_in_column if is_here else str(error))
 
     def _record(self, position: int) -> FileRecord:
-        """Return the record of a row that is not acknowledged yet."""
+        """Return the record of a row that was not acknowledged yet."""
         return self._under_way[position - self._count]
 
     def _error_of_row(self, position: int, error: QuercusError) -> FileError:
@@ -223,19 +223,19 @@ class FilePush:
 
 @contextmanager
 def refused_rows(path: Path | None, table: FileTable) -> Iterator[RejectedFile | None]:
-    """Yield the writer of a new file of refused rows, which is removed at the end if there are none.
+    """Yield the writer of a new file of refused rows, which is removed at the end if it has none.
 
     Parameters
     ----------
     path
-        The file; None: nobody wants it, and None is yielded.
+        The file. If None, nothing is written, and None is yielded.
     table
         The file of the rows.
 
     Raises
     ------
     FileError
-        When it cannot be opened, or has no room: the command ends, since nobody would be told of the rows that follow.
+        If the file cannot be opened, or its disk is full. The command ends, since later refusals would be lost.
     """
     if path is None:
         yield None

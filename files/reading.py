@@ -1,4 +1,4 @@
-"""A data file and its labels as one: the frame, the attributes, the values as an array."""
+"""A complete data file with its labels: the frame, the attributes, and the values as an array."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class FileData:
     classes
         The frame, in order; empty if the classes are unknown.
     values
-        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing. The
-        number of its values stands for names beyond the bound of an attribute.
+        (n, K) numbers of numeric attributes, and indices of the values of nominal ones; NaN for missing values. Names
+        beyond the bound of an attribute have its number of values as index.
     labels
-        One a row, None when there are none: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets
-        to masses, or None where nothing is known.
+        A label for each row: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets to masses, or
+        None if nothing is known. None if there are no labels.
     truth
-        Contents of the class column, None if there is none. They are the labels unless there was a label file.
+        Contents of the class column; None if there is none. They are the labels unless there was a label file.
     weights
-        (n,) of the rows; 1 where the file does not say otherwise.
+        (n,) weights of the rows, 1 by default.
     remarks
-        What looks wrong in the file, and which columns are left out: texts with column, line and advice.
+        Remarks about faults and about columns that are left out, with column, line and advice.
     parts
-        Ranges of values that are uncertain, sets or ranges, by row and attribute; `values` has NaN there.
+        Ranges of uncertain values (sets or ranges), by row and attribute; `values` has NaN there.
     """
 
     path: Path
@@ -68,19 +68,19 @@ class FileData:
 
     @property
     def whole_attributes(self) -> tuple[Attribute, ...]:
-        """The attributes with a value for each index in a column, also for names beyond the bound."""
+        """The attributes, with a value for each index in their column, also for names beyond the bound."""
         return tuple(
             WholeNominal.of(each) if isinstance(each, Nominal) and each.most_values in column else each
             for each, column in zip(self.attributes, self.values.T, strict=True)
         )
 
     def frame(self) -> pd.DataFrame:
-        """The values as a pandas DataFrame: numeric columns of floats, nominal ones categorical.
+        """Return the values as a pandas DataFrame with columns of floats for numeric attributes, else categorical ones.
 
         Raises
         ------
         ModuleNotFoundError
-            When pandas is not installed.
+            If pandas is not installed.
         """
         import pandas as pd  # noqa: PLC0415  (only who asks for a DataFrame needs it)
 
@@ -115,32 +115,31 @@ def read(
     Parameters
     ----------
     path
-        The data file; its ending tells the format.
+        The data file; its ending determines the format.
     class_name
-        Column that holds the class, a set of classes (``A|B``), or nothing where it is not known. Default:
-        ``class``, of an ARFF file without label file the last column, else none.
+        Column of the class or a set of classes (``A|B``), with empty cells for unknown ones. By default ``class``, or
+        the last column of an ARFF file without a label file, else none.
     label_file
-        The labels, a row for each row, in one of the forms of `quercus.files.labels`; its header gives the
+        File with a label for each row, in one of the forms of `quercus.files.labels`; its header determines the
         frame.
     label_column
         The column of classes in the label file, see `open_labels`.
     ignore, nominal, numeric
-        Columns to leave out, columns of names whatever they look like, and columns of numbers, or of times in ISO 8601,
+        Columns to leave out; columns of names, whatever they look like; and columns of numbers or of times in ISO 8601,
         which become seconds since 1970 UTC.
     attributes
-        Columns that are attributes although they look like labels, or tell rows apart.
+        Columns that are attributes although they look like labels, or identify rows.
     delimiter
         Separator of both files, if they are CSV.
     missing
-        Words that stand for a missing value in both, such as ``NA``, beside an empty cell and ``?``.
+        Words for a missing value in both files, such as ``NA``, besides an empty cell and ``?``.
     quietly
-        Do not warn of columns that are left out; `FileData.remarks` says which.
+        Do not warn of columns that are left out; they are in `FileData.remarks`.
 
     Raises
     ------
     FileError
-        With file, line and column, when something in a file is not as it must be; when labels would become an
-        attribute.
+        With file, line and column, if a file is invalid; also if labels would become an attribute.
     """
     table = open_table(path, delimiter=delimiter, missing=missing, quietly=quietly)
     is_labelled = label_file is not None and class_name is None and "class" not in table.names
@@ -206,7 +205,7 @@ def _ranges_in(cell: str) -> tuple[float, ...]:
     Raises
     ------
     ValueError
-        When it is neither.
+        If it is neither.
     """
     value = number_in(cell)
     if value is not None:

@@ -1,4 +1,4 @@
-"""Rows of a model as a table for other programs: what is known of each, what the model says, and its values."""
+"""Rows of a model as a table for other programs: the known class, the model's guess, and the values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def row_table(
     Parameters
     ----------
     rows
-        The rows, with what the model says of them.
+        The rows, with the guesses of the model.
     attributes, classes
-        Of the model.
+        Attributes and classes of the model.
     """
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]

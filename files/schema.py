@@ -1,4 +1,4 @@
-"""The meaning of a file's columns: kinds inferred from the cells, or bound to a model's attributes."""
+"""The columns of a file: with kinds inferred from the cells, or bound to a model's attributes."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from quercus.specification.values import Spellings, canonical_text, finite_numbe
 from quercus.specification.written_labels import read_class_set, read_label, set_parts
 
 MOST_SPELLINGS = 10_000
-"""Cells whose name is kept while a file is read."""
+"""Most cells whose names are kept while a file is read."""
 
 
 @dataclass(frozen=True)
 class FileSchema:
-    """The schema of a file: its attributes, its classes, the number of its rows, and of those with a label.
+    """The schema of a file: its attributes and classes, and the numbers of its rows and of labelled ones.
 
-    The classes are the given ones, or those of the class column in sorted order. ``columns`` and ``remarks`` say what
-    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal. ``first_fault`` is
-    that of the first row that could not be read.
+    The classes are the given ones, or those of the class column in sorted order. ``columns`` are the inspected columns,
+    and ``remarks`` are about them and the file; after `survey_file` a remark may be a refusal. ``first_fault`` is the
+    fault of the first row that could not be read.
     """
 
     attributes: tuple[Attribute, ...]
@@ -63,33 +63,32 @@ def infer_schema(
     frame: Sequence[str] = (),
     every_row: bool = False,
 ) -> FileSchema:
-    """Read a file once and say what its columns are.
+    """Infer the schema of a file in one pass.
 
-    A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
-    nominal, with its values as declared, or sorted. What cannot be meant is refused; columns that cannot help a model
-    are left out, and `FileSchema.remarks` names them: see `quercus.files.inspection`.
+    A column is numeric if all cells that are not missing are numbers, or if the ARFF header says so; otherwise it is
+    nominal, with its values as declared, or sorted. Probable mistakes are refused; columns that cannot help a model are
+    left out and are in `FileSchema.remarks` (`quercus.files.inspection`).
 
     Parameters
     ----------
     table
         The file.
     class_column
-        Holds the class; ``None``: no column does.
+        The column of the class; None if there is none.
     ignore, nominal, numeric
-        Columns to leave out, columns of names whatever they look like, and columns of numbers or times.
+        Columns to leave out; columns of names, whatever they look like; and columns of numbers or times.
     attributes
-        Columns that are attributes although they look like labels, or tell rows apart.
+        Columns that are attributes although they look like labels, or identify rows.
     frame
-        The classes, where something else than the class column says them; the column may have fewer, or none.
+        The classes, if they are not taken from the class column, which may have fewer or none.
     every_row
-        Whether a row with a fault is an error, and not a remark.
+        Whether a row with a fault is an error instead of a remark.
 
     Raises
     ------
     FileError
-        When a column named is not there, or has too many distinct values; when a cell should be a number and is none,
-        or leaves the choice between several values; when labels would become an attribute; when the class column names
-        a class that is not in the frame.
+        If a given column is missing; if a cell should be a number and is not, or is a set of numbers; if labels would
+        become an attribute; or if the class column has a class that is not in the frame.
     """
     choices = Choices(class_column, ignore, nominal, numeric, attributes)
     schema = survey_file(table, choices, frame)
@@ -106,12 +105,12 @@ def infer_schema(
 
 
 def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -> FileSchema:
-    """Read a file once, as `infer_schema` does, but gather what is refused among the remarks.
+    """Infer the schema of a file like `infer_schema`, but return refusals among the remarks.
 
     Raises
     ------
     FileError
-        When a column named is not there, or the file cannot be read or has no rows.
+        If a given column is missing, or the file cannot be read or has no rows.
     """
     for name, given in (
         ("--ignore", choices.ignore),
@@ -162,7 +161,7 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     except LeakError as error:
         remarks = [each for each in remarks if each.column not in error.columns]
         remarks.append(_refusal("labels", error.columns[0], error))
-    if at is not None and not is_truth(classes):  # true and false stand in many columns
+    if at is not None and not is_truth(classes):  # true and false are common values
         remarks += [
             Remark(
                 "labels",
@@ -190,12 +189,12 @@ def _refusal(kind: str, column: str, error: FileError) -> Remark:
 
 
 def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the classes of a class column; given ones are checked against its cells.
+    """Return the classes of a class column; if they are given, its cells are checked.
 
     Raises
     ------
     FileError
-        At the first label of another class.
+        For the first label that is not of the given classes.
     """
     k = seen.position
     if not frame:
@@ -203,7 +202,7 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
             reason = f"class column {shown(seen.name)} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
             raise FileError(table.path, reason)
         return frame_of(table, k, seen.values)
-    if seen.at_full:  # labels that are texts of their own, such as plausibilities
+    if seen.at_full:  # labels that differ in each row, such as plausibilities
         cells: Iterable[tuple[int, str]] = (
             (record.line, cell) for record in table.whole_rows() if (cell := record.cells[k]) is not None
         )
@@ -220,14 +219,14 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
 def _attribute_of(
     table: FileTable, column: InspectedColumn, *, has_sets: bool
 ) -> tuple[Attribute, tuple[Remark, ...]]:
-    """Return the attribute of a column, and a remark if it does not keep all names: the file is read again for it.
+    """Return the attribute of a column, and, after a second pass over the file, a remark if it does not keep all names.
 
-    If it `has_sets`, cells that leave the choice between its names are none themselves.
+    If it `has_sets`, cells that are sets of its names are not names.
 
     Raises
     ------
     FileError
-        When its name, or a value, is not a name.
+        If its name or a value is invalid.
     """
     seen = column.seen
     ignore = flag("--ignore", seen.name)
@@ -267,10 +266,7 @@ def _attribute_of(
 
 
 def code_reader(attribute: Nominal) -> Callable[[str], tuple[float, ...]]:
-    """Return a function from the cells of a nominal attribute to the indices of their values, or of its bucket.
-
-    A cell has several if it is a set.
-    """
+    """Return a function from cells of a nominal attribute to the indices of their values, or of its bucket."""
     spellings = Spellings(attribute.values)
     codes = {value: float(i) for i, value in enumerate(attribute.values)}
     known: dict[str, tuple[float, ...]] = {}
@@ -288,7 +284,7 @@ def code_reader(attribute: Nominal) -> Callable[[str], tuple[float, ...]]:
 
 
 def _fault_of_name(value: str) -> str | None:
-    """Return why a value is not a name."""
+    """Return the fault of a value as a name; None if it has none."""
     try:
         Nominal("values", [value])
     except InvalidInput as error:
@@ -297,7 +293,7 @@ def _fault_of_name(value: str) -> str | None:
 
 
 def names_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return values or classes as a model spells them, each once: those of truth are ``true`` and ``false``.
+    """Return distinct values or classes in the spelling of models, which have ``true`` and ``false`` for truth values.
 
     Examples
     --------
@@ -309,13 +305,13 @@ def names_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
-    """The frame of a class column: its classes as declared, else sorted; a set such as ``A|B`` names two.
+    """Return the frame of a class column: its classes as declared, else sorted, also those in sets such as ``A|B``.
 
     Raises
     ------
     FileError
-        When a set has an empty name, there are fewer than two classes or more than 64, or a cell has plausibilities
-        or masses of the others.
+        If a set has an empty name, there are fewer than two classes or more than 64, or a cell has plausibilities or
+        masses of the others.
     """
     column = table.columns[k]
     named = [set_parts(cell) for cell in column.values or sorted(cells)]
@@ -340,7 +336,7 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     try:
         return Frame(frame).classes
     except InvalidInput as error:
-        for record in table.whole_rows():  # the first cell that has the fault alone
+        for record in table.whole_rows():  # find the first cell with this fault
             cell = record.cells[k]
             if cell is not None and (fault := _fault_of_name(cell)) is not None:
                 raise table.error(record, k, f"{shown(cell)} {fault}") from None
@@ -356,7 +352,7 @@ def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
 
 
 def class_column(table: FileTable, given: str | None) -> str | None:
-    """The column that holds the class: as given, else ``class``, else the last of an ARFF file, else none."""
+    """Return the column of the class: the given one, else ``class``, else the last of an ARFF file, else None."""
     if given is not None:
         table.position(given, "--class")
         return given
@@ -366,7 +362,7 @@ def class_column(table: FileTable, given: str | None) -> str | None:
 
 
 def number_in(cell: str) -> float | None:
-    """Return a cell of a numeric attribute: a number, or a time in seconds since 1970 UTC; None: it is neither.
+    """Return the number in a cell, or its time in seconds since 1970 UTC; None if it is neither.
 
     Examples
     --------
@@ -383,19 +379,19 @@ class Binding:
     Parameters
     ----------
     table
-        The file; columns that the model does not have are left out.
+        The file; columns that are not in the model are left out.
     specification
         Specification of the model.
     uncertain
-        Whether every cell with a bar is a set of names, ``red|green``, as in a row to classify; else only one of names
-        that the model has (`quercus.files.cells`).
+        Whether every cell with a bar is a set of names, ``red|green``, as for rows to classify; else only cells with
+        known names are (`quercus.files.cells`).
     later
-        Names of attributes that came later, for which the file need not have columns.
+        Names of attributes that were added to the model later and need no columns.
 
     Raises
     ------
     FileError
-        When an attribute has no column, or an ARFF file declares its kind otherwise.
+        If an attribute has no column, or an ARFF file declares another kind.
     """
 
     def __init__(
@@ -436,7 +432,7 @@ class Binding:
         self.unused = tuple(name for name in table.names if name not in names)
 
     def row(self, record: FileRecord) -> list[Any]:
-        """The values of a record, in the order of the attributes: text, numbers, ``None`` for missing."""
+        """Return the values of a record in the order of the attributes: texts, numbers, or None for missing values."""
         if record.weight != 1.0:
             reason = f"the row has the weight {record.weight:g}; a model counts every row once"
             raise FileError(self.table.path, reason, record.line)
@@ -452,7 +448,7 @@ class Binding:
     def _name_reader(
         self, k: int, values: Sequence[str]
     ) -> Callable[[str, FileRecord], str | frozenset[str]]:
-        """Return the reader of a column of names; it remembers what cells mean."""
+        """Return the reader of a column of names, with a cache of cells."""
         spellings = Spellings(values)
         known: dict[str, str | frozenset[str]] = {}
 
@@ -483,7 +479,7 @@ class Binding:
 
 
 def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:
-    """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
+    """Return the class in a cell; None if it is missing. Raise `FileError` if it is not in the frame."""
     cell = record.cells[k]
     try:
         found = None if cell is None else read_class_set(cell, classes)

@@ -1,4 +1,4 @@
-"""Columns as one pass over a file sees them: counts and distinct cells, in bounded memory."""
+"""Statistics of columns from one pass over a file: counts and distinct cells, in limited memory."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 from quercus.specification.values import finite_number
 
 MOST_DISTINCT: Final = 10_000
-"""Distinct cells that are kept of a column."""
+"""Most distinct cells that are kept of a column."""
 ALL_DISTINCT: Final = 1_000_000
-"""Distinct cells that are kept of all columns, but for those that a column's names need."""
+"""Most distinct cells that are kept of all columns, except that each column may have `MAX_VALUES` and one more."""
 
 
 @dataclass
 class SeenColumn:
-    """A column: its cells by their text as it stands in the file, numbers apart from other texts.
+    """A column with its distinct cells, as written in the file, with numbers and texts apart.
 
     Parameters
     ----------
     column
-        As the file declares it.
+        The column as the file declares it.
     position
         Its index in the table.
     most
-        Distinct cells that are kept of numbers, and of texts.
+        Most distinct numbers, and most distinct texts, that are kept.
 
     Attributes
     ----------
     known
         Number of cells with a value.
     numbers
-        Distinct cells that are numbers, with the line of the first, in the order of the file.
+        Distinct numbers with their first line, in the order of the file.
     texts
-        Distinct other cells, with the line of the first and their count.
+        Distinct other cells with their first line and their count.
     at_full
-        Number of cells with a value when the first one was not kept; 0: all are kept.
+        Number of cells with a value up to the first that was not kept; 0 if all are kept.
     other_texts
-        Number of cells that are texts, and are not kept.
+        Number of cells with texts that were not kept.
     """
 
     column: FileColumn
@@ -59,7 +59,7 @@ class SeenColumn:
         return self.column.name
 
     def see(self, cell: str, line: int) -> None:
-        """Take a cell in."""
+        """Count a cell."""
         self.known += 1
         if cell in self.numbers:
             return
@@ -89,25 +89,25 @@ class SeenColumn:
 
     @property
     def values(self) -> list[str]:
-        """The distinct cells that are kept."""
+        """The kept distinct cells."""
         return [*self.numbers, *self.texts]
 
     @property
     def is_numeric(self) -> bool:
-        """True if all cells with a value are numbers, and there is one."""
+        """True if all cells with a value are numbers, and there is at least one."""
         return bool(self.numbers) and not self.texts
 
     def line_of(self, cell: str) -> int:
-        """Return the line on which a kept cell comes first."""
+        """Return the first line of a kept cell."""
         return self.numbers[cell] if cell in self.numbers else self.texts[cell][0]
 
 
 @dataclass(frozen=True)
 class SeenTable:
-    """A file: its columns, the number of rows, and what holds in every row.
+    """Statistics of a file: its columns, the number of rows, and relations that hold in all rows.
 
-    ``same`` maps a column to an earlier one with the same cells. Each value of a column in ``telling`` comes with one
-    class only. Rows with a fault are counted apart, ``faults``, and nothing else is seen of them.
+    ``same`` maps a column to an earlier one with the same cells. Each value of a column in ``telling`` occurs with only
+    one class. Rows with a fault are only counted, in ``faults``.
     """
 
     table: FileTable
@@ -129,18 +129,18 @@ def see_table(
     class_at: int | None = None,
     most_rows: int | None = None,
 ) -> SeenTable:
-    """Read a file once.
+    """Return the statistics of a file from one pass.
 
     Parameters
     ----------
     table
         The file.
     wanted
-        Columns to look at; the others are seen without cells. None: all.
+        Indices of the columns whose cells are counted; None for all.
     class_at
-        The column of the class; None: no column holds it.
+        Index of the column of the class; None if there is none.
     most_rows
-        Reading ends after one row more.
+        Number of rows; reading ends after one more. None for no limit.
     """
     size = len(table.columns)
     most = max(MAX_VALUES + 1, min(MOST_DISTINCT, ALL_DISTINCT // max(1, size)))
@@ -160,7 +160,7 @@ def see_table(
             cell = cells[k]
             if cell is not None:
                 see(cell, line)
-        if groups:  # of columns that have been the same in all rows
+        if groups:  # groups of columns that were equal in all rows so far
             still: list[list[int]] = []
             for group in groups:
                 parts: dict[str | None, list[int]] = {}

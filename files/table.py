@@ -1,4 +1,4 @@
-"""A file of rows: named columns, then records one at a time, whatever the format."""
+"""Tables in files of any format: named columns, and records that are read one at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quercus.files.errors import FileError, cut_name
 from quercus.files.packing import UNPACK_ERRORS, unpacked_lines
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A longer line is not a table; reading it whole would let one file fill the memory."""
+"""Most bytes of a line, so that a file that is not a table does not fill the memory."""
 MAX_COLUMNS = 10_000
 
 Kind = Literal["nominal", "numeric", "time", "unknown"]
@@ -21,11 +21,11 @@ Kind = Literal["nominal", "numeric", "time", "unknown"]
 
 @dataclass(frozen=True)
 class FileColumn:
-    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares.
+    """A column. Its kind is ``unknown`` in CSV files; ``values`` are the declared ones of an ARFF file.
 
-    The cells of a ``time`` are written in ISO 8601. ``fault`` says why the column cannot be an attribute, such as free
-    text; it may still hold ids, or what is shown beside a row. ``is_index``: it numbers the rows of a pandas table.
-    ``is_text``: the file says that its cells are texts. ``format``: how the times of an ARFF file are written there.
+    The cells of a ``time`` are in ISO 8601. ``fault`` is the reason why the column, such as free text, cannot be an
+    attribute; it may still have ids, or items to show beside a row. ``is_index`` is True for the index of a pandas
+    table, and ``is_text`` if the file declares texts. ``format`` is the format of times in an ARFF file.
     """
 
     name: str
@@ -39,10 +39,10 @@ class FileColumn:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
+    """A row as texts: its first line, and its cells, None for missing values.
 
-    ``weight`` is the number at the end of a row of an ARFF file. ``fault``: the row has more or fewer cells than there
-    are columns, or is malformed; ``cells`` has one for each column all the same, missing where none could be read.
+    ``weight`` is the number at the end of a row of an ARFF file. A row with a ``fault`` has more or fewer cells than
+    there are columns, or is malformed; ``cells`` still has one for each column, missing if it could not be read.
     """
 
     line: int
@@ -53,7 +53,7 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class FileDoubt:
-    """Something in a header that may not be intended: its kind in one word, what it is, and what to do."""
+    """Something in a header that may not be intended: its kind in one word, a description, and advice."""
 
     kind: str
     line: int
@@ -63,26 +63,26 @@ class FileDoubt:
 
 @dataclass(frozen=True)
 class FileTable:
-    """An opened file: its columns are read, its records are read each time they are iterated.
+    """An opened file, whose columns are known and whose records are read in each iteration.
 
     Parameters
     ----------
     path
         The file.
     columns
-        In order.
+        The columns, in order.
     read
-        Opens the file again and gives its records.
+        Function that opens the file again and iterates its records.
     is_arff
-        True for an ARFF file.
+        Whether it is an ARFF file.
     missing
-        Words for a missing value, in addition to the format's own.
+        Words for a missing value, besides those of the format.
     skipped
-        Columns of the file before the first of ``columns``, which are left out.
+        Number of columns of the file before the first of ``columns`` that are left out.
     doubts
         Things in its header that may not be intended, each with its line.
     commas
-        Columns whose numbers have a decimal comma: their cells are read with a point in its place.
+        Columns with a decimal comma in their numbers, which is read as a point.
     """
 
     path: Path
@@ -101,7 +101,7 @@ class FileTable:
             yield record
 
     def with_faults(self) -> Iterator[FileRecord]:
-        """Iterate the records, also those with a fault, at which `iter` ends with an error."""
+        """Iterate the records, including those with a fault, which `iter` raises."""
         records = self.read()
         if self.missing:
             records = (
@@ -123,7 +123,7 @@ class FileTable:
         )
 
     def whole_rows(self) -> Iterator[FileRecord]:
-        """Iterate the records without those that have a fault."""
+        """Iterate the records without a fault."""
         return (record for record in self.with_faults() if record.fault is None)
 
     @property
@@ -132,12 +132,12 @@ class FileTable:
         return tuple(column.name for column in self.columns)
 
     def position(self, name: str, flag: str) -> int:
-        """Index of a column that ``flag`` names.
+        """Return the index of a column that was given with ``flag``.
 
         Raises
         ------
         FileError
-            When there is none, naming those there are.
+            If there is none, with the names of the columns.
         """
         if name in self.names:
             return self.names.index(name)
@@ -146,13 +146,13 @@ class FileTable:
         )
 
     def error(self, record: FileRecord, column: int, reason: str) -> FileError:
-        """An error at a cell; ``column`` is the 0-based index."""
+        """Return an error at a cell; ``column`` is the 0-based index."""
         name = self.columns[column].name
         return FileError(self.path, reason, record.line, column + 1 + self.skipped, name)
 
 
 def flag(name: str, column: str) -> str:
-    """Return a flag as it is typed.
+    """Return a flag for a column as users type it.
 
     Examples
     --------
@@ -163,19 +163,19 @@ def flag(name: str, column: str) -> str:
 
 
 def listed_names(names: Sequence[str], most: int = 12) -> str:
-    """Names in a message: some of them, and of a long one the beginning."""
+    """Return names for a message: at most ``most`` of them, with long ones cut."""
     return ", ".join(map(cut_name, names[:most])) + (
         f", ... ({len(names):,} in all)" if len(names) > most else ""
     )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file with their 1-based numbers; line ends kept, a byte order mark removed.
+    """Yield the lines of a UTF-8 file with their 1-based numbers; line ends are kept, a byte order mark is removed.
 
     Raises
     ------
     FileError
-        When the file cannot be opened or read, is not UTF-8, or a line is too long.
+        If the file cannot be opened or read, is not UTF-8, or a line is too long.
     """
     try:
         with unpacked_lines(path, MAX_LINE_BYTES + 1) as lines:
@@ -192,7 +192,7 @@ def decoded_line(path: Path, number: int, raw: bytes) -> str:
     Raises
     ------
     FileError
-        When it is not UTF-8, or too long.
+        If it is not UTF-8, or too long.
     """
     if len(raw) > MAX_LINE_BYTES:
         raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)

@@ -12,12 +12,12 @@ from quercus.specification.written_labels import read_name, write_name
 
 
 def typed_attribute(text: str) -> Attribute:
-    """Read an attribute: its name, a colon, and ``number``, ``names``, or its first names.
+    """Return an attribute from text: its name, a colon, and ``number``, ``names``, or its first names.
 
     Raises
     ------
     InvalidInput
-        When it is written in no such way, or no model may have it.
+        If the text has another form, or the attribute is invalid.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def typed_attribute(text: str) -> Attribute:
 
 
 def typed_classes(text: str) -> tuple[str, ...]:
-    r"""Read the names of all classes of a model, see `typed_names`; there must be 2 to 64.
+    r"""Return the names of the 2 to 64 classes of a model from text (`typed_names`).
 
     Examples
     --------
@@ -47,14 +47,14 @@ def typed_classes(text: str) -> tuple[str, ...]:
 
 
 def typed_names(text: str) -> tuple[str, ...]:
-    r"""Read the names of classes: one a line, or several between commas; in double quotes a name may have commas.
+    r"""Return names of classes from text with one on each line, or several separated by commas.
 
-    A name may have the escapes of `quercus.specification.written_labels`, and need not.
+    In double quotes a name may have commas, and the escapes of `quercus.specification.written_labels` are optional.
 
     Raises
     ------
     InvalidInput
-        When a name is missing or comes twice, or a quote has no end.
+        If a name is empty or comes twice, or a quote is not closed.
     """
     try:
         lines = list(csv.reader(text.splitlines(), skipinitialspace=True, strict=True))

@@ -17,24 +17,24 @@ FORMATS: Final[tuple[Format, ...]] = ("csv", "jsonl", "parquet", "arrow")
 _BY_ENDING: Final[dict[str, Format]] = {**{each: each for each in FORMATS}, "feather": "arrow"}
 CHUNK: Final = 10_000  # rows written to Parquet or Arrow at once
 FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
-"""First characters of cells that a spreadsheet takes for a formula; their compatible forms, such as full-width, too."""
+"""First characters of cells that a spreadsheet takes for formulas, also in compatible forms such as full-width."""
 Row = list[Any]
 
 
 class TextTarget(Protocol):
-    """Takes text, as a file does."""
+    """A target for text, such as a file."""
 
     def write(self, text: str, /) -> object:
         """Write a text."""
 
 
 class CannotWrite(Exception):  # noqa: N818 - a name that says what is wrong
-    """A table cannot be written in this form here; the message says what to do."""
+    """A table cannot be written in this format; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class OutputTable:
-    """Rows under names.
+    """A table to write.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class OutputTable:
     kinds
         Kinds of the columns: str, float, int or bool.
     rows
-        Each as long as the header; ``None`` where nothing is known.
+        Rows as long as the header, with None for unknown values.
     """
 
     header: list[str]
@@ -52,7 +52,7 @@ class OutputTable:
 
 
 def format_of(file: Path) -> Format | None:
-    """Return the format that a file's name ends in; ``None``: none of them, as Parquet under gzip."""
+    """Return the format by the ending of a file's name; None if unknown, or for packed Parquet or Arrow."""
     form = _BY_ENDING.get(file.name.lower().removesuffix(".gz").rpartition(".")[2])
     return None if form in ("parquet", "arrow") and is_packed(file) else form
 
@@ -65,7 +65,7 @@ def is_packed(file: Path) -> bool:
 def write_table(
     found: OutputTable, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False
 ) -> int:
-    """Write a table to a file; return how many rows. ``packed``: with gzip."""
+    """Write a table to a file, if ``packed`` with gzip; return the number of rows."""
     if form in ("parquet", "arrow"):
         return write_columns(found, path, form)
     with open_text(path, packed=packed) as stream:
@@ -75,7 +75,7 @@ def write_table(
 
 
 def open_text(path: Path, *, packed: bool) -> IO[str]:
-    """Open a text file to write; ``packed``: with gzip."""
+    """Open a text file for writing, if ``packed`` with gzip."""
     if packed:
         return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
     return path.open("w", encoding="utf-8", newline="")
@@ -84,7 +84,7 @@ def open_text(path: Path, *, packed: bool) -> IO[str]:
 def write_csv(
     found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool = False, with_header: bool = True
 ) -> int:
-    """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
+    """Write a table as CSV with numbers in full precision and empty unknown cells; return the number of rows.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def write_csv(
     stream
         The stream to write to.
     for_spreadsheets
-        Put an apostrophe before text that a spreadsheet would take for a formula, and run.
+        Put an apostrophe before text that a spreadsheet would execute as a formula.
     with_header
         Write the names of the columns first.
     """
@@ -112,7 +112,7 @@ def write_csv(
 
 
 def write_jsonl(found: OutputTable, stream: TextTarget) -> int:
-    """Write a table as lines of JSON, an object a row, unknown cells null; return how many rows."""
+    """Write a table as lines of JSON, an object for each row, null for unknown cells; return the number of rows."""
     count = 0
     for row in found.rows:
         line = json.dumps(dict(zip(found.header, row, strict=True)), ensure_ascii=False)
@@ -122,12 +122,12 @@ def write_jsonl(found: OutputTable, stream: TextTarget) -> int:
 
 
 def write_columns(found: OutputTable, path: Path, form: Literal["parquet", "arrow"]) -> int:
-    """Write a table as Parquet, or as an Arrow file, which is a Feather file too; return how many rows.
+    """Write a table as a Parquet or Arrow file, which is also a Feather file; return the number of rows.
 
     Raises
     ------
     CannotWrite
-        When pyarrow is not installed, or a numeric column has a range.
+        If pyarrow is not installed, or a numeric column has a range.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
@@ -154,7 +154,7 @@ def write_columns(found: OutputTable, path: Path, form: Literal["parquet", "arro
 
 
 def shielded_cell(cell: Any) -> Any:
-    """Return a cell that is not a formula.
+    """Return a cell, with an apostrophe before it if it would be a formula.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The build of the compiled kernels: setuptools' backend, with a compiler of its own where the machine has none.
+"""The build of the compiled kernels: setuptools' backend, with an installed compiler if the machine has none.
 
 Every compiler gets ``-ffp-contract=off``: a fused multiply-add rounds once where the formula rounds twice, and the same
 evidence would give other trees on other machines.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, build_meta
-from setuptools.build_meta import *  # noqa: F403  # the hooks that this backend leaves as they are
+from setuptools.build_meta import *  # noqa: F403  # the hooks that this backend does not change
 from setuptools.command.build_ext import build_ext
 from sources import hash_of_sources
 
@@ -36,12 +36,12 @@ def compiler_on_path() -> str | None:
 
 
 def missing_compiler() -> list[str]:
-    """Return the package that brings a compiler, where the machine has none."""
+    """Return the package that contains a compiler, if the machine has none."""
     return [] if sys.platform == "win32" or compiler_on_path() else ["ziglang>=0.15"]
 
 
 def get_requires_for_build_wheel(config_settings=None):  # type: ignore[no-untyped-def]
-    """Return what a build needs: a compiler too (400 MB), where the machine has none."""
+    """Return the requirements of a build, with a compiler (400 MB) if the machine has none."""
     return [*build_meta.get_requires_for_build_wheel(config_settings), *missing_compiler()]
 
 
@@ -61,7 +61,7 @@ def kernels() -> Extension:
 
 
 class BuildKernels(build_ext):
-    """Builds the extension with the compiler that there is, all sources at the same time."""
+    """Builds the extension with the available compiler, all sources at the same time."""
 
     def build_extension(self, ext: Extension) -> None:
         """Build one extension, unless it was built in place from the same sources."""
@@ -91,7 +91,7 @@ class BuildKernels(build_ext):
             ext.extra_compile_args = FLAGS
             self._take_compiler()
         self._compile_in_parallel()
-        self.force = True  # the hash says that it is stale, where times of files would not
+        self.force = True  # the hash shows that it is stale, although file times may not
         super().build_extension(ext)
 
     def _need_headers(self) -> None:
@@ -120,7 +120,7 @@ class BuildKernels(build_ext):
                 "Quercus: there is no C++ compiler (c++, g++, clang++), nor the package ziglang, which brings one."
                 " Install one of them: apt-get install g++, or pip install ziglang. A wheel needs none"
             )
-        # zig compiles for the very machine unless told otherwise: other bits, and a crash on older machines
+        # by default zig compiles for this processor: other results, and a crash on older machines
         processor = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "baseline"
         command = Path(self.build_temp).resolve() / "zig-c++"
         command.parent.mkdir(parents=True, exist_ok=True)

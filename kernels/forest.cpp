@@ -1,4 +1,4 @@
-// What Python sees of the kernels of the forest of many memories, of asking, and of mixtures.
+// Python bindings of the kernels of the forest of many memories, of queries, and of mixtures.
 #include "forest/codes.hpp"
 #include "forest/covering.hpp"
 #include "forest/densities.hpp"
@@ -38,7 +38,7 @@ static Array<T> array_of(const T* values, Index rows, Index columns) {
     return array;
 }
 
-/// Bind what is known of covering, for distances of one type.
+/// Bind the functions of covering, for distances of one type.
 template <class Distance>
 static void bind_covering(nb::module_& module) {
     using namespace forest;

@@ -1,4 +1,4 @@
-"""The sources of the compiled kernels, told apart by a hash that the extension keeps."""
+"""The sources of the compiled kernels, identified by a hash in the extension."""
 
 import hashlib
 from pathlib import Path

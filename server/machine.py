@@ -1,4 +1,4 @@
-"""Resources that the machine lets this process use: cores, memory, open files, a port shared by several processes."""
+"""The resources that this process may use: cores, memory, open files, and ports shared with other processes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Final
 _log = logging.getLogger(__name__)
 
 SHARES_PORTS: Final = sys.platform == "linux"
-"""Linux divides the connections to a port among the processes that listen on it (SO_REUSEPORT). Other systems lack the
-option, or give all connections to one of the processes."""
+"""Linux divides the connections to a port among the processes that listen on it (SO_REUSEPORT). Other systems do not
+have the option, or give all connections to one of the processes."""
 
 OWN_FILES: Final = 512
-"""Files that a server needs besides connections: the store, pipes to the grower and learners, sockets that listen."""
+"""Files that a server needs besides connections: the store, pipes to the grower and learners, listening sockets."""
 
 LEAST_SHARE: Final = 2
-"""Connections have at least one in this many of the files that may be open, however few they are."""
+"""Connections get at least one in this many of the files that may be open, however few those are."""
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Return how many cores this process may use: of its affinity, and of the quotas of its control groups.
+    """Return the number of cores that this process may use, by its affinity and the quotas of its control groups.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ def usable_cores(root: Path = Path("/")) -> int:
     """
     cores = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     for text in _group_bounds(root, "cpu.max"):
-        with suppress(ValueError):  # no quota: "max"
+        with suppress(ValueError):  # "max" stands for no quota
             quota, period = map(int, text.split())
             cores.append(-(-quota // period))
     return max(1, min(cores))
 
 
 def memory_of_machine(root: Path = Path("/")) -> int:
-    """Return how many bytes of memory this process may use; 0 when unknown.
+    """Return the bytes of memory that this process may use; 0 if unknown.
 
-    That is the memory of the machine, or the lowest bound of the control groups of the process: its own group and all
-    groups above it, as the slices of systemd.
+    That is the memory of the machine, or the lowest limit of the process's control groups: its own group and all above
+    it, such as systemd's slices.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def memory_of_machine(root: Path = Path("/")) -> int:
     """
     found = []
     for text in _group_bounds(root, "memory.max", ("memory", "memory.limit_in_bytes")):
-        with suppress(ValueError):  # no bound: "max"
+        with suppress(ValueError):  # "max" stands for no limit
             found.append(int(text))
     with suppress(ValueError, OSError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -59,12 +59,12 @@ def memory_of_machine(root: Path = Path("/")) -> int:
 
 
 def _group_bounds(root: Path, file: str, former: tuple[str, str] | None = None) -> Iterator[str]:
-    """Yield what a file says in the control group of this process, and in all above it.
+    """Yield the contents of a file in the control group of this process, and in all groups above it.
 
     Parameters
     ----------
     root : folder of ``proc`` and ``sys``.
-    file : its name in version 2 of control groups.
+    file : name of the file in version 2 of control groups.
     former : controller and name of the file in version 1.
     """
     groups = root / "sys/fs/cgroup"
@@ -80,14 +80,14 @@ def _group_bounds(root: Path, file: str, former: tuple[str, str] | None = None) 
                 continue
             top, name = groups / former[0], former[1]
         group = PurePosixPath(path.strip("/"))
-        # a container may see the names that its host has; then the bound is in the folder on top
+        # a container may see the names of its host's groups; its limit is then in the top folder
         for folder in (".",) if ".." in group.parts else (group, *group.parents):
             with suppress(OSError, UnicodeDecodeError):
                 yield (top / folder / name).read_text(encoding="ascii")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
+    """Return the resident memory of this process; 0 if the system has no ``/proc`` like that of Linux."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -96,9 +96,9 @@ def resident_bytes() -> int:
 
 
 def room_for_connections(wanted: int) -> int:
-    """Let this process open enough files for so many connections, and return for how many there are.
+    """Raise the limit of open files for a number of connections, and return the number that it allows.
 
-    The soft limit, 1,024 nearly everywhere, is raised as far as the hard limit allows.
+    The soft limit, usually 1,024, is raised as far as the hard limit allows.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + OWN_FILES

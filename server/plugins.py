@@ -1,4 +1,4 @@
-"""The packages whose plug-ins a server and its processes load."""
+"""The plug-ins that a server and its child processes load."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _VARIABLE: Final = PREFIX + PLUGINS.name.upper()
 
 
 def choose_plugins(packages: str) -> None:
-    """Load the plug-ins of the packages that a configuration names, in this process and in those that it starts.
+    """Load the plug-ins of the named packages, in this process and in its children.
 
     Raises
     ------
     PluginError
-        When one of them is not installed, or brings no plug-in.
+        If a package is not installed, or has no plug-in.
     """
     names = [name.strip() for name in packages.split(",") if name.strip()]
     use_packages(names or None)
@@ -26,5 +26,5 @@ def choose_plugins(packages: str) -> None:
 
 
 def choose_inherited_plugins() -> None:
-    """Load the plug-ins that the server has chosen which started this process."""
+    """Load the plug-ins that the server chose that started this process."""
     choose_plugins(os.environ.get(_VARIABLE, ""))

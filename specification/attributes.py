@@ -33,7 +33,7 @@ LARGEST_PLAIN = 1e20  # larger numbers are written in powers of ten; times in na
 
 
 def plain_number(value: float) -> str:
-    """Return a number in six digits, a large one with two decimals: two times or dates that are close stay apart.
+    """Return a number with six digits, or a large one with two decimals, so that close times or dates differ.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Nominal:
     Raises
     ------
     InvalidInput
-        When the name or a value breaks these rules.
+        If the name or a value breaks these rules.
     """
 
     name: str
@@ -95,17 +95,17 @@ class Nominal:
 
     @property
     def most_values(self) -> int:
-        """Maximum number of names, which is also the index of the bucket: the first index that no name has."""
+        """Maximum number of names, and so the index of the bucket, which is the first without a name."""
         return MAX_VALUES if self.max_values is None else self.max_values
 
     @property
     def index_count(self) -> int:
-        """Number of indices that a value may have: of the names, and of the bucket if there is one."""
+        """Number of indices that a value may have, with that of the bucket if there is one."""
         return self.most_values + (self.overflow == BUCKET)
 
     @property
     def bound_text(self) -> str:
-        """The bound of the names in words, if it matters: when it is reached, or not the usual one; else empty.
+        """The bound of the names in words, if it is reached or differs from the default; else empty.
 
         Examples
         --------
@@ -136,13 +136,13 @@ class Numeric:
     name
         Not empty.
     edges
-        Inner edges, finite and strictly increasing, at most 255; a value at an edge belongs to the bin above. Empty:
-        bins of equal width over the range of the model's first rows.
+        Inner edges, finite and strictly increasing, at most 255; a value at an edge belongs to the bin above. If there
+        are none, the bins have equal width over the range of the model's first rows.
 
     Raises
     ------
     InvalidInput
-        When one of these rules is broken.
+        If one of these rules is broken.
     """
 
     name: str
@@ -175,7 +175,7 @@ Attribute = Nominal | Numeric
 
 
 def other_names(names: Collection[str]) -> str:
-    """Return the text that stands for the bucket of names beyond the bound, which is none of `names`.
+    """Return the text for the bucket of names beyond the bound, which differs from all `names`.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def check_name(name: object, path: str) -> None:
     Raises
     ------
     InvalidInput
-        When it is not text, blank or too long.
+        If a name is not text, is blank or is too long.
     """
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(path, f"is {shown(name)}, must be text and not empty")
@@ -208,7 +208,7 @@ def check_distinct(names: Sequence[str], path: str) -> None:
     Raises
     ------
     InvalidInput
-        Naming the second of them.
+        For the second of two equal names.
     """
     first: dict[str, int] = {}
     for index, name in enumerate(names):
@@ -227,7 +227,7 @@ def _check_edge(edge: object, index: int) -> float:
 
 
 def is_finite_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number that a float holds; a truth value is none."""
+    """Return whether a value is a number, not a truth value, that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -239,7 +239,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
 def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:
     """Return the names of attributes as columns of a table that also has other columns.
 
-    Programs cannot read a Parquet file with two columns of one name, and of a CSV file they keep one.
+    Programs cannot read a Parquet file with two columns of the same name, and keep only one of those of a CSV file.
 
     Examples
     --------
@@ -250,16 +250,16 @@ def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:
 
 
 class WholeNominal(Nominal):
-    """A nominal attribute of a table of fixed rows: each index of its column is a value, that of the bucket too."""
+    """A nominal attribute of a table with fixed rows, in which every index is a value, also that of the bucket."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, attribute: Nominal) -> "WholeNominal":
-        """Return an attribute whose last value is the bucket of one that has all its names."""
+        """Return an attribute with the bucket of a full one as its last value."""
         return cls(attribute.name, (*attribute.values, other_names(attribute.values)), attribute.missing)
 
     @property
     def most_values(self) -> int:
-        """Maximum number of names, with the one that stands for the bucket."""
+        """Maximum number of names, including that of the bucket."""
         return MAX_VALUES + 1

@@ -1,6 +1,6 @@
-"""The mark of each class in pictures and on pages: a colour and, from the 21st class on, a pattern.
+"""The marks of the classes in pictures and on pages: a colour and, from the 21st class on, a pattern.
 
-The mark of a class follows from its place in the frame alone, so a class that is appended changes no other mark. The
+The mark of a class depends only on its position in the frame, so appending a class changes no other mark. The
 colours were chosen by farthest-point search in OKLab (Ottosson 2020) among those that stand out from their background.
 The first eight are also far apart for people who see no red or no green (as simulated by Machado, Oliveira and
 Fernandes 2009); further ones are not, so the name of a class always stands beside its mark.
@@ -15,7 +15,7 @@ Pattern = Literal["", "/", "\\", "/\\"]
 """Strokes across the colour: none, rising, falling, both."""
 
 PATTERNS: Final[tuple[Pattern, ...]] = ("", "/", "\\", "/\\")
-"""In the order of use: of the first twenty classes, of the next twenty, and so on."""
+"""The patterns of the first twenty classes, of the next twenty, and so on."""
 
 _COLOURS: Final = (  # on a light background, on a dark one
     ("#2a6ca3", "#7cb7ee"),
@@ -60,7 +60,7 @@ class ClassMark:
 
     @property
     def pattern_id(self) -> str:
-        """A name for its fill, the same in every picture, since several may stand on one page."""
+        """Name of its fill, the same in every picture, since a page may have several pictures."""
         return f"{self.light[1:]}-{self.pattern.translate({47: 'r', 92: 'f'})}"
 
 
@@ -68,10 +68,10 @@ CLASS_MARKS: Final = tuple(
     ClassMark(*_COLOURS[place % len(_COLOURS)], PATTERNS[place // len(_COLOURS)])
     for place in range(MAX_CLASSES)
 )
-"""Marks of the first, second, ... class of a frame: all differ."""
+"""Different marks for the first, second, ... class of a frame."""
 
 OTHER_CLASSES: Final = ClassMark("#74766c", "#a3a69b")
-"""Mark of what is not a class of the frame: all the others, in a tree that distinguishes one class from the rest."""
+"""Mark of all other classes together, in a tree that distinguishes one class from the rest."""
 
 
 def relative_luminance(colour: str) -> float:
@@ -94,12 +94,12 @@ def contrast_ratio(one: str, other: str) -> float:
 
 
 def ink_on(colour: str) -> str:
-    """Return the colour of text and strokes on a colour: white or black, whichever stands out more."""
+    """Return the colour for text and strokes on a colour: white or black, whichever has more contrast."""
     return max(_WHITE, _BLACK, key=lambda ink: contrast_ratio(ink, colour))
 
 
 def pattern_path(pattern: Pattern, size: float) -> str:
-    """Return the strokes of a pattern as the path of a square tile that repeats without seams, in SVG's terms.
+    """Return the strokes of a pattern as the SVG path of a square tile that repeats without seams.
 
     Examples
     --------

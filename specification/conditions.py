@@ -28,9 +28,9 @@ class Condition:
     low, high
         Bounds of a number: at least ``low``, and below ``high``.
     values
-        Values of a nominal attribute that pass; ``None`` for a number.
+        Values of a nominal attribute that pass; None for a numeric one.
     is_missing
-        Whether the value must be missing. Otherwise it must be there.
+        Whether the value must be missing. Otherwise it must be present.
     is_impossible
         Whether no value passes.
     """
@@ -43,7 +43,7 @@ class Condition:
     is_impossible: bool = False
 
     def holds(self, value: str | float | None) -> bool:
-        """Return whether a row with this value of the attribute passes; ``None`` is a missing value."""
+        """Return whether a row with this value of the attribute passes; None is a missing value."""
         if self.is_impossible:
             return False
         if value is None or self.is_missing:
@@ -77,7 +77,7 @@ class Condition:
 
 
 def _end_text(end: float) -> str:
-    """Return all digits that the server has named a bound with."""
+    """Return a bound with all digits that the server used."""
     return f"{end:.15g}" if abs(end) < 1e15 else plain_number(end)
 
 
@@ -107,7 +107,7 @@ def condition_of(attribute: str, branch: str, *, is_nominal: bool = False) -> Co
 def merge_conditions(
     path: Iterable[tuple[str, str]], nominal: Collection[str] = frozenset()
 ) -> tuple[Condition, ...]:
-    """Return the conditions of a path, at most one for each attribute, in the order in which attributes are tested.
+    """Return the conditions of a path, at most one for each attribute, in the order of the tests.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def merge_conditions(
 
 
 def _conjunction(one: Condition, other: Condition) -> Condition:
-    """Return the condition that holds where both do."""
+    """Return the conjunction of two conditions."""
     never = replace(one, is_impossible=True)
     kinds = (one.values is None, one.is_missing), (other.values is None, other.is_missing)
     if one.is_impossible or (kinds[0] != kinds[1]):

@@ -1,6 +1,6 @@
-"""Displays, which labellers see beside a row: texts, curves, pictures, sounds and links, pushed with it.
+"""Displays: texts, curves, pictures, sounds and links that are pushed with a row, for labellers to see.
 
-A display is never part of the evidence: no tree depends on it, and a row that is pushed again keeps its first one.
+A display is not evidence, so no tree depends on it. A row that is pushed again keeps its first display.
 """
 
 import math
@@ -31,7 +31,7 @@ _SOUNDS: Final = ((b"OggS", "audio/ogg"), (b"fLaC", "audio/flac"), (b"ID3", "aud
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
-    """A text; it is shown as it is, never read as markup. At most 10,000 characters."""
+    """A text of at most 10,000 characters, shown without reading it as markup."""
 
     title: str
     text: str
@@ -111,7 +111,7 @@ Display: TypeAlias = tuple[DisplayItem, ...]
 
 
 def media_type(data: bytes) -> str | None:
-    """Return the type of a picture or a sound by its first bytes; None where it is none of those allowed.
+    """Return the type of a picture or a sound by its first bytes; None if it is not an allowed type.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def media_type(data: bytes) -> str | None:
 
 
 def check_items(items: Sequence[DisplayItem]) -> None:
-    """Refuse more items than a row may have, and items that cannot be drawn."""
+    """Refuse too many items, and items that cannot be drawn."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput("items", f"are {len(items)}, at most {MAX_ITEMS} are allowed")
     for k, item in enumerate(items):
@@ -140,7 +140,7 @@ def check_items(items: Sequence[DisplayItem]) -> None:
 def check_drawable(item: DisplayItem) -> None:
     """Refuse a curve with a number that is too large to be drawn.
 
-    It is checked where a row is pushed; a curve that was stored before can still be read.
+    Rows are checked when they are pushed; a curve that was stored before can still be read.
     """
     if not isinstance(item, SeriesItem):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 DISTRIBUTION: Final = "quercus"
-"""The name in pyproject.toml; the package that is imported is called ``quercus`` whatever that name is."""
+"""The name in pyproject.toml; the imported package is called ``quercus`` in any case."""
 
 
 def install_command(*extras: str) -> str:

@@ -3,7 +3,7 @@
 from quercus.specification.shares import percent_text
 
 LITTLE = 0.005
-"""Bits that are rounded to none."""
+"""Bits below which there is no doubt in words."""
 
 
 def doubt_text(overlap: float, ignorance: float) -> str:

@@ -1,4 +1,4 @@
-"""The variables of the environment that Quercus reads, all of them; others that begin like them are errors."""
+"""All environment variables that Quercus reads; others with the same prefix are errors."""
 
 import difflib
 import re
@@ -23,18 +23,18 @@ CONSOLE = tuple(
 )
 
 SERVER = ("CONFIG", "STORE_SECRETS", *(name.upper() for name in server.PARAMETERS))
-"""Variables of the server: its configuration file, the secrets that it hands to its grower, and each parameter."""
+"""Variables of the server: its configuration file, the secrets that it passes to its grower, and each parameter."""
 
 VARIABLES = frozenset(PREFIX + name for name in (*CLIENT, *BRIDGES, *CONSOLE, *SERVER))
 
 _OF_KUBERNETES = re.compile(
     r"QUERCUS_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-"""Variables that Kubernetes sets in every container beside a service of this name."""
+"""Variables that Kubernetes sets in the containers of a namespace with a service of this name."""
 
 
 def check_environment(environ: Mapping[str, str]) -> None:
-    """Raise `InvalidInput` for a variable that nothing reads, as where a name is misspelt.
+    """Raise `InvalidInput` for a variable that nothing reads, such as a misspelt one.
 
     Examples
     --------

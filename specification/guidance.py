@@ -1,4 +1,4 @@
-"""Guidance of a lead for the labellers of a model: a part of the specification that learning ignores."""
+"""Guidance for the labellers of a model, a part of the specification that learning ignores."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MAX_REMARK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ClassExample:
-    """A row that shows what a class is.
+    """A row as an example of a class.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class ClassExample:
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """The title of a model, and what labellers should know.
+    """The title of a model, and instructions and examples for labellers.
 
     Parameters
     ----------
     title
-        Shown in place of the model's name, which stays; at most 100 characters.
+        Shown instead of the model's name; at most 100 characters.
     text
         Plain text: blank lines divide paragraphs, and addresses are links. At most 20,000 characters.
     examples
-        At most 100 rows that show what the classes are.
+        At most 100 rows as examples of the classes.
     """
 
     title: str = ""
@@ -75,7 +75,7 @@ class Guidance:
                 )
 
     def check_classes(self, classes: Collection[str]) -> None:
-        """Raise `InvalidInput` if an example is of a class that the model does not have."""
+        """Raise `InvalidInput` if an example has a class that the model does not have."""
         for k, each in enumerate(self.examples):
             if each.class_name not in classes:
                 with field_prefix(f"examples[{k}]"):

@@ -1,8 +1,7 @@
-"""Learners as the specification of a model names them: by name, with parameters and rules.
+"""Learners as the specification of a model refers to them: by name, with parameters.
 
 A learner is a class in a module of its own (`quercus.trees.learners.learner`), found by its name among the plug-ins.
-All parameters are values: equal parameters and equal evidence give equal trees. A parameter out of bounds raises
-`InvalidInput`.
+Equal parameters and equal evidence give equal trees. A parameter out of bounds raises `InvalidInput`.
 """
 
 from collections.abc import Mapping
@@ -24,9 +23,9 @@ from quercus.specification.strategies import Asks, strategies
 PruningKind = Literal["chi-square", "likelihood"]
 
 ACTIVE_FOREST: Final = "active-forest"
-"""The learner that predicts with a forest, and grows a tree beside it for people to read."""
+"""The learner that predicts with a forest, and also grows a tree for people to read."""
 DEFAULT: Final = ACTIVE_FOREST
-"""The learner of a specification that names none."""
+"""The learner of a specification without one."""
 
 
 @parametric
@@ -43,27 +42,27 @@ class Pruning:
 OF_THE_MODEL = frozenset(
     ("alpha", "min_instances", "max_depth", "pruning", "prediction_level", "split_significance")
 )
-"""Parameters that a model's specification has, for all learners alike."""
+"""Parameters in a model's specification that apply to all learners."""
 
 
 class SpecifiedLearner(Plugin):
-    """A learner as far as the specification of a model needs to know it.
+    """The part of a learner that the specification of a model uses.
 
-    Parameters that a specification has too, such as ``min_instances``, are the model's.
+    Parameters that a specification has as well, such as ``min_instances``, are taken from it.
 
     Attributes
     ----------
     asks
-        What chooses the queries of a model that learns so: a tree, which grows beside it, or the learner's own forest.
+        The part that chooses the queries of its models: the tree that is also grown, or the learner's own forest.
     is_base
-        Whether a forest may be made of it.
+        Whether a forest may consist of its trees.
     forgets
-        Whether it can learn from the last rows alone (``memory_rows``).
+        Whether it can learn only from the last rows (``memory_rows``).
     certain_alone
-        Reason why rows to learn from have no uncertain values, sets or ranges; empty: they may have them.
+        Reason why it cannot learn from rows with sets or ranges; empty if it can.
     engine
-        The engine of the service that keeps this learner's model up to date event by event, as ``module:class``.
-        Empty: there is none, and the model is learned again from all evidence.
+        The engine of the service that updates this learner's model event by event, as ``module:class``. If empty, the
+        model is learned again from all evidence.
     """
 
     __slots__ = ()
@@ -83,24 +82,24 @@ class SpecifiedLearner(Plugin):
 
     @property
     def takes_pruning(self) -> bool:
-        """True if it, or the tree that people read in its place, takes the pruning of the specification."""
+        """True if it, or the tree that people read instead, is pruned as the specification says."""
         return hasattr(self, "pruning")
 
     @property
     def refusal_of_uncertain(self) -> str:
-        """Reason to refuse an uncertain value in a row to learn from, in words; empty: there is none."""
+        """Reason to refuse an uncertain value in a row to learn from; empty if there is none."""
         if not self.certain_alone:
             return ""
         why = f"learns from known values alone, as {self.certain_alone}"
         return f"is uncertain, but {self.name} {why}: give one value, or none"
 
     def check_classes(self, size: int) -> None:
-        """Raise `InvalidInput` for a frame of `size` classes that is too large for what the learner combines."""
+        """Raise `InvalidInput` if a frame of `size` classes is too large for the learner."""
 
     def learning_cost(self, size: int) -> Mapping[str, int]:
-        """Return how many trees are grown to learn once, of `size` classes, by the parameter that asks for them.
+        """Return the number of trees that are grown to learn `size` classes once, by the parameter that causes them.
 
-        A path of parameters has dots, as in ``base.folds``.
+        The path of a parameter has dots, as in ``base.folds``.
         """
         return {"trees": 1}
 
@@ -112,19 +111,19 @@ class SpecifiedLearner(Plugin):
         }
 
     def with_parameters(self, **values: object) -> Self:
-        """Return a copy with other parameters; those that it lacks are ignored."""
+        """Return a copy with other parameters; unknown ones are ignored."""
         known = {each.name for each in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
         given = {name: value for name, value in values.items() if name in known}
         return replace(self, **given)  # type: ignore[type-var]
 
 
 def learner_classes() -> dict[str, type[SpecifiedLearner]]:
-    """Return the classes of all learners by name; one that cannot be imported is left out."""
+    """Return the classes of all learners that can be imported, by name."""
     return plugin_classes(SpecifiedLearner)
 
 
 def default_learner() -> SpecifiedLearner:
-    """Return the learner of a specification that names none."""
+    """Return the learner of a specification without one."""
     return plugin_class(SpecifiedLearner, DEFAULT)()
 
 
@@ -137,13 +136,13 @@ class Declaration:
     name
         Its name.
     summary
-        What it is, in a sentence; of a strategy: the instances that it selects.
+        Sentence that describes it; for a strategy, the instances that it selects.
     parameters
-        Those that a model gives it.
+        Parameters that a model sets.
     package
-        The package that brings it, with its version; empty for those of Quercus.
+        The package that provides it, with its version; empty for Quercus.
     bases
-        The learners that may grow the trees of a learner; empty if it lets none choose.
+        The learners that may grow the trees of a learner; empty if there is no choice.
     strategies
         The strategies that can choose the queries of a learner's models; the default first.
     """
@@ -157,7 +156,7 @@ class Declaration:
 
 
 def declaration_of(kind: type[Plugin]) -> Declaration:
-    """Return the declaration of a learner or a strategy, without the others that a learner lets choose."""
+    """Return the declaration of a learner or a strategy, without bases and strategies."""
     return Declaration(
         kind.name, summary_of(kind), served_parameters(kind), foreign_package(kind.group, kind.name)
     )
@@ -178,5 +177,5 @@ def declarations() -> tuple[Declaration, ...]:
 
 
 def has_base(kind: type[SpecifiedLearner]) -> bool:
-    """Return whether a learner makes a model of those of another, its ``base``."""
+    """Return whether a learner combines the models of another, its ``base``."""
     return any(each.name == "base" for each in fields(kind))  # type: ignore[arg-type]

@@ -27,10 +27,10 @@ class Specification:
     frame
         The classes, in declared order.
     strategy
-        The query strategy. Its name stands for the strategy with its defaults. None: the default of the learner.
+        The query strategy, or its name for its default parameters. None for the default of the learner.
     pruning
-        Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None: no
-        pruning.
+        Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None for
+        no pruning.
     learner
         The learner. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
         `split_significance` override the learner's parameters of the same name. `split_significance` applies only to
@@ -39,7 +39,7 @@ class Specification:
     Raises
     ------
     InvalidInput
-        When one of these rules is broken.
+        If one of these rules is broken.
     """
 
     attributes: tuple[Attribute, ...]
@@ -68,7 +68,7 @@ class Specification:
         self._check_learner()
 
     def _check_missing_names(self) -> None:
-        """Refuse to declare the name of another branch. A value that is learned later may have it."""
+        """Refuse to declare a value with the name of the branch of missing values; a learned value may have it."""
         for k, attribute in enumerate(self.attributes):
             declared = attribute.values if isinstance(attribute, Nominal) else ()
             if attribute.missing == "branch" and MISSING_NAME in declared:
@@ -107,4 +107,4 @@ CHANGEABLE = (
     "guidance",
     "presentation",
 )
-"""Fields of the specification that may change once the model exists; learning ignores the last two."""
+"""Fields of the specification that may change after the model was created; learning ignores the last two."""

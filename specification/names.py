@@ -1,8 +1,8 @@
-"""Characters that names and ids may hold, and how an id stands in the name of a resource.
+"""Characters that names and ids may contain, and ids in the names of resources.
 
-An id is any text that can be shown on one line: a path, a URL, an emoji. White space at its ends is refused, because
-files of cells do not keep it, and another row may have the rest for its id. In ``models/{model}/instances/{id}`` an id
-is a segment of a URI path: every character that RFC 3986 (section 3.3) does not allow there is percent-encoded.
+An id is any text that can be shown on one line, such as a path, a URL or an emoji. White space at its ends is refused,
+because files of cells do not keep it, and the rest may be the id of another row. In ``models/{model}/instances/{id}``
+an id is a segment of a URI path: characters that RFC 3986 (section 3.3) does not allow there are percent-encoded.
 """
 
 import re
@@ -16,19 +16,19 @@ from quercus.specification.bounds import MAX_ID_CHARACTERS
 CONTROLS: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing.
+"""Characters that control a terminal, end a line or change the direction of writing.
 
-And halves of surrogate pairs, which no encoding of Unicode can carry.
+Halves of surrogate pairs are among them, since no encoding of Unicode has them.
 """
 _NAMED: Final = {"\n": "line end", "\r": "line end", "\u2028": "line end", "\u2029": "line end", "\t": "tab"}
-"""Those that people know by a name."""
+"""Names of well-known control characters."""
 _KEPT: Final = "!$&'()*+,;=:@"
-"""Stay as they are in a segment of a path, with letters, digits and ``-._~``."""
+"""Characters that are not encoded in a segment of a path, besides letters, digits and ``-._~``."""
 _NOT_ENCODED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def control_fault(name: str) -> str | None:
-    r"""Return why a name is refused that has a control character in it; ``None``: it has none.
+    r"""Return the fault of a name with a control character; None if it has none.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def control_fault(name: str) -> str | None:
 
 
 def check_controls(name: str, field: str) -> None:
-    r"""Refuse a name that has a control character in it.
+    r"""Refuse a name with a control character.
 
     Raises
     ------
     InvalidInput
-        Naming the character and where it is.
+        With the character and its position.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def check_controls(name: str, field: str) -> None:
 
 
 def check_id(text: str, field: str) -> str:
-    """Return an id if it is one, else raise ``InvalidInput``."""
+    """Return a valid id; raise ``InvalidInput`` if it is invalid."""
     if not 0 < len(text) <= MAX_ID_CHARACTERS:
         raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
     check_controls(text, field)
@@ -72,7 +72,7 @@ def check_id(text: str, field: str) -> str:
 
 
 def are_ids(texts: Sequence[str]) -> bool:
-    """Return whether all texts are ids that `check_id` accepts: fast for many."""
+    """Return whether `check_id` accepts all texts; fast for many."""
     together = "".join(texts)
     return (
         all(texts)
@@ -95,12 +95,12 @@ def encode_id(text: str) -> str:
 
 
 def decode_id(segment: str, field: str) -> str:
-    """Return the id of a segment; a character that needs no encoding there may have one, or none.
+    """Return the id of a segment; characters that need no encoding may be encoded.
 
     Raises
     ------
     InvalidInput
-        When a ``%`` begins no code, or the codes are not those of a text.
+        If a ``%`` is not followed by two hexadecimal digits, or the bytes are not UTF-8.
 
     Examples
     --------

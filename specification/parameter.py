@@ -1,6 +1,6 @@
-"""A parameter: its name, default, bounds and description in one place.
+"""Parameters, each declared once with its name, default, bounds and description.
 
-Checks, error messages, docstrings, the help of the command line and the tables of the documentation are made from it.
+Checks, error messages, docstrings, command-line help and the tables of the documentation are made from declarations.
 """
 
 import inspect
@@ -21,11 +21,11 @@ class Parameter:
     Parameters
     ----------
     name
-        In Python, on the wire and in files; on the command line with hyphens.
+        Name in Python, in messages and in files; on the command line with hyphens.
     kind
         Type of its values.
     default
-        The value if none is given; `dataclasses.MISSING`: one must be given.
+        The value if none is given; `dataclasses.MISSING` if one must be given.
     description
         Description of the parameter, without the full stop.
     lowest, highest
@@ -37,9 +37,9 @@ class Parameter:
     meaning_of_none
         Meaning of None, as in "no limit". If empty, None is not allowed.
     is_served
-        Whether models of the service have it; it may be one of the library alone.
+        Whether models of the service have it; else only the library has it.
     is_fixed
-        Whether it must not change once the model exists.
+        Whether it must not change after the model was created.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Parameter:
 
     @property
     def bound_text(self) -> str:
-        """The values that are allowed, in words.
+        """The allowed values in words.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Parameter:
         return f"must be {words}a whole number in {interval}"
 
     def check(self, value: Any, path: str | None = None) -> Any:
-        """Return a value in its type.
+        """Return a value, converted to the type of the parameter.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Parameter:
         Raises
         ------
         InvalidInput
-            When the value is not allowed.
+            If the value is not allowed.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class Parameter:
         # NumPy's numbers too, as grids of parameters hold them
         if self.kind is str or not isinstance(value, Integral if self.kind is int else Real):
             return False
-        number: Any = value  # a `Real` is not said to compare with a float
+        number: Any = value  # `Real` does not declare a comparison with a float
         if self.excludes_bounds:
             return bool(self.lowest < number < self.highest)
         return bool(self.lowest <= number <= self.highest)
@@ -137,7 +137,7 @@ def parameter(
     choices: tuple[str, ...] = (),
     meaning_of_none: str = "",
 ) -> Any:
-    """Return a field of a class that is `parametric`; its name and its type are those of the field.
+    """Return a field of a `parametric` class; the parameter has the name and the type of the field.
 
     The arguments are those of `Parameter`.
     """
@@ -148,7 +148,7 @@ def parameter(
 
 
 def _kind_of(hint: Any) -> type:
-    """Return the type of a parameter that is annotated so, as in ``int | None`` or ``Literal["root"] | int``."""
+    """Return the type of a parameter with a type hint such as ``int | None`` or ``Literal["root"] | int``."""
     if get_origin(hint) is Literal:
         return type(get_args(hint)[0])
     parts = [_kind_of(each) for each in get_args(hint) if each is not type(None)]
@@ -183,12 +183,12 @@ def parameters_of(cls: Any) -> tuple[Parameter, ...]:
 
 
 def check_parameters(values: Any) -> None:
-    """Check the parameters of a frozen dataclass, and put every value into its type.
+    """Check the parameters of a frozen dataclass, and convert each value to its type.
 
     Raises
     ------
     InvalidInput
-        Naming the first parameter whose value is not allowed.
+        For the first parameter whose value is not allowed.
     """
     for parameter in parameters_of(values):
         object.__setattr__(values, parameter.name, parameter.check(getattr(values, parameter.name)))
@@ -200,7 +200,7 @@ def summary_of(cls: type) -> str:
 
 
 def with_parameter_docs(cls: type[T]) -> type[T]:
-    """Complete the docstring of a dataclass by its parameters, after those that the docstring itself describes."""
+    """Add the parameters of a dataclass to its docstring, after those that it already describes."""
     text, raises, errors = inspect.cleandoc(cls.__doc__ or "").partition("\nRaises\n")
     if "\nParameters\n" not in text:
         text = f"{text.rstrip()}\n\nParameters\n----------\n"

@@ -36,10 +36,10 @@ SPLIT_SIGNIFICANCE = Parameter(
 )
 """A false split is one that arises by chance (theory §12); docs/learners.md measures the effect.
 
-It is off in the functions, the learners and the estimators of the library: their trees are those of the papers.
+The test is off in the functions, learners and estimators of the library, so that their trees are those of the papers.
 """
 MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.with_changes(default=10.0)
-"""`SPLIT_SIGNIFICANCE` of a model of the service: of its active tree, or of the one beside another learner."""
+"""`SPLIT_SIGNIFICANCE` of a model of the service, for its active tree or the tree beside another learner."""
 FOREST_LEVEL = PREDICTION_LEVEL.with_changes(
     default=0.75,
     description="Level of the likelihood cuts of leaves, over which bounds and prediction sets are taken: 1 is least "
@@ -74,7 +74,7 @@ STRATEGY = Parameter(
     1,
     meaning_of_none=f"{DEFAULT_STRATEGY['tree']}, or {DEFAULT_STRATEGY['forest']} of active-forest",
 )
-"""Query strategy of a model; `quercus.specification.strategies` knows which there are."""
+"""Query strategy of a model; `quercus.specification.strategies` lists them."""
 MEMORY_ROWS = Parameter(
     "memory_rows",
     int,
@@ -188,7 +188,7 @@ MIN_WEIGHT = MIN_INSTANCES.with_changes(default=None, meaning_of_none=f"{INSTANC
 """`MIN_INSTANCES` of belief-entropy trees, which fit a density per class at every node."""
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
 MEMBERS = TREES.with_changes(default=100)
-"""`TREES` of the forest of many memories, which also has three naive-Bayes members."""
+"""`TREES` of the forest of many memories, which has three naive-Bayes members as well."""
 VOTE = Parameter(
     "vote",
     str,

@@ -4,7 +4,7 @@ _MOST_DOUBLINGS = 60
 
 
 def growing_pause_s(attempt: int, first_s: float, longest_s: float) -> float:
-    """Return the seconds to wait after a failed attempt: each pause is twice as long as the one before, up to a bound.
+    """Return the pause after a failed attempt, in seconds; pauses double, up to a bound.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Plug-ins by name: learners, strategies and readers of files, ours and those of other packages.
+"""Plug-ins by name: learners, strategies and readers of files, of Quercus and of other packages.
 
-A package declares a plug-in as an entry point of a group, ``quercus.learners`` for instance: the name is that under
-which people ask for it, the value its class. Names are read from the metadata of the installed packages; a plug-in is
-imported when it is asked for.
+A package declares a plug-in as an entry point of a group such as ``quercus.learners``: the entry point has the name of
+the plug-in, and its value is the class. Names are read from the metadata of the installed packages; a plug-in is
+imported when it is used.
 """
 
 import re
@@ -21,22 +21,22 @@ READERS: Final = "quercus.readers"
 GROUPS: Final = (LEARNERS, STRATEGIES, READERS)
 
 NAMES: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-"""Names of learners and strategies. People may write ``_`` in place of ``-``, as in Python, so no name has a ``_``."""
+"""Names of learners and strategies. They have no ``_``, since users may write ``_`` for ``-``, as in Python."""
 
 
 class Plugin:
-    """A learner or a query strategy: a value, whose fields are its parameters. Subclasses are `parametric`.
+    """A learner or a query strategy, whose fields are its parameters. Subclasses are `parametric`.
 
     Attributes
     ----------
     group
-        Group of the entry points under which it is installed.
+        Group of its entry point.
     noun
-        What people call it.
+        Kind of plug-in in messages: learner or strategy.
     name
-        Name under which it is installed.
+        Name of its entry point.
     of_the_model
-        Names of those parameters that it takes from the specification of the model.
+        Names of the parameters that it takes from the specification of the model.
     """
 
     __slots__ = ()
@@ -54,12 +54,12 @@ P = TypeVar("P", bound=Plugin)
 
 
 class PluginError(Exception):
-    """A plug-in that cannot be used: nobody brings it, two packages do, or it cannot be imported.
+    """A plug-in cannot be used, since no package or two provide it, or it cannot be imported.
 
     Parameters
     ----------
     reason
-        Why, as the end of a sentence about its name.
+        The reason, as the end of a sentence about its name.
     """
 
     def __init__(self, reason: str) -> None:
@@ -68,18 +68,18 @@ class PluginError(Exception):
 
 
 class _Choice:
-    """The packages whose plug-ins this process uses; None: all that are installed."""
+    """The packages whose plug-ins this process uses; None for all that are installed."""
 
     packages: frozenset[str] | None = None
 
 
 def use_packages(names: Iterable[str] | None) -> None:
-    """Use the plug-ins of these packages and ours, in this process, and no others; None: of all that are installed.
+    """Use only the plug-ins of these packages and of Quercus in this process; None for all that are installed.
 
     Raises
     ------
     PluginError
-        When a package is not installed, or brings no plug-in.
+        If a package is not installed, or provides no plug-in.
     """
     _Choice.packages = None
     plugins.cache_clear()
@@ -97,13 +97,13 @@ def use_packages(names: Iterable[str] | None) -> None:
 
 @cache
 def _installed_packages() -> frozenset[str]:
-    """Return the names of the packages that bring plug-ins, used or not."""
+    """Return the names of the installed packages with plug-ins, used or not."""
     return frozenset(package_of(each) for group in GROUPS for each in entry_points(group=group))
 
 
 @cache
 def plugins(group: str) -> tuple[EntryPoint, ...]:
-    """Return the plug-ins of a group that this process uses, ours first, in order of their names."""
+    """Return the plug-ins of a group that this process uses, in order of their names, those of Quercus first."""
     used = (
         each
         for each in entry_points(group=group)
@@ -113,12 +113,12 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """Return the names of the plug-ins of a group, ours first."""
+    """Return the names of the plug-ins of a group, those of Quercus first."""
     return tuple(dict.fromkeys(each.name for each in plugins(group)))
 
 
 def plugins_called(group: str, name: str) -> tuple[EntryPoint, ...]:
-    """Return the plug-ins of a name; if there is none, those that have ``_`` where it has ``-``."""
+    """Return the plug-ins with a name; if there is none, those with ``_`` instead of ``-``."""
     alike = tuple(each for each in plugins(group) if name in {each.name, each.name.replace("_", "-")})
     return tuple(each for each in alike if each.name == name) or alike
 
@@ -129,7 +129,7 @@ def plugin(group: str, name: str) -> EntryPoint:
     Raises
     ------
     PluginError
-        When there is none, or there are two.
+        If there is none, or two.
     """
     found = plugins_called(group, name)
     if not found:
@@ -148,13 +148,13 @@ def load_plugin(group: str, name: str, kind: type | None = None) -> object:
     group, name
         Its group and its name.
     kind
-        Class of which it must be a subclass; None: it need not.
+        Class of which it must be a subclass; None for any.
 
     Raises
     ------
     PluginError
-        When there is none, there are two, its name is none of `NAMES`, it cannot be imported, or it is nothing of that
-        kind.
+        If there is none, or two, its name does not match `NAMES`, it cannot be imported, or it is not a subclass of
+        `kind`.
     """
     entry = plugin(group, name)
     if group != READERS and not NAMES.fullmatch(entry.name):
@@ -172,7 +172,7 @@ def load_plugin(group: str, name: str, kind: type | None = None) -> object:
 
 
 def _fault_of_class(loaded: object, name: str, kind: type) -> str:
-    """Return what is wrong with the class of a plug-in, as the end of a sentence; empty if nothing is."""
+    """Return the fault of the class of a plug-in, as the end of a sentence; empty if there is none."""
     if not (isinstance(loaded, type) and issubclass(loaded, kind)):
         return f"is not derived from {kind.__module__}.{kind.__qualname__}"
     if "__dataclass_params__" not in vars(loaded):
@@ -183,12 +183,12 @@ def _fault_of_class(loaded: object, name: str, kind: type) -> str:
 
 
 def package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that brings a plug-in."""
+    """Return the name of the package that provides a plug-in."""
     return "" if entry.dist is None else entry.dist.name
 
 
 def foreign_package(group: str, name: str) -> str:
-    """Return the package, with its version, that brings a plug-in of this name; empty for one of ours."""
+    """Return the package, with its version, that provides a plug-in of this name; empty for Quercus."""
     entry = plugin(group, name)
     return (
         ""
@@ -198,10 +198,10 @@ def foreign_package(group: str, name: str) -> str:
 
 
 def missing_package(kind: str, package: str) -> str:
-    """Return what a user reads of a learner or strategy of a stored model, whose package was removed from the server.
+    """Return the error about a learner or strategy of a stored model whose package was removed from the server.
 
-    Only a stored model names the package, with its version. An unknown name at the creation of a model has none: it
-    "must be one of" those that are installed.
+    Only a stored model refers to the package, with its version. An unknown name at the creation of a model "must be one
+    of" the installed ones.
     """
     name = package.partition(" ")[0]
     if _Choice.packages is not None and name in _installed_packages() - _Choice.packages:
@@ -212,7 +212,7 @@ def missing_package(kind: str, package: str) -> str:
 
 
 def origin_of(entry: EntryPoint) -> str:
-    """Return where a plug-in comes from: its object, and the package that brings it."""
+    """Return the origin of a plug-in: its object, and the package that provides it."""
     package = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
     return f"{entry.value}{package}"
 
@@ -223,16 +223,16 @@ def plugin_class(kind: type[P], name: str, package: str = "") -> type[P]:
     Parameters
     ----------
     kind
-        What it must be derived from, which says the group.
+        Its base class, which determines the group.
     name
         The name.
     package
-        The package that brought it when a model named it, with its version; empty for those of Quercus.
+        The package that provided it when the model was created, with its version; empty for Quercus.
 
     Raises
     ------
     InvalidInput
-        When no package brings it, two do, or it cannot be imported.
+        If no package or two provide it, or it cannot be imported.
     """
     try:
         return cast("type[P]", load_plugin(kind.group, name, cast(type, kind)))
@@ -243,7 +243,7 @@ def plugin_class(kind: type[P], name: str, package: str = "") -> type[P]:
 
 
 def plugin_classes(kind: type[P]) -> dict[str, type[P]]:
-    """Return the classes of all learners or strategies by name; one that cannot be imported is left out."""
+    """Return the classes of all learners or strategies that can be imported, by name."""
     found = {}
     for name in plugin_names(kind.group):
         try:
@@ -254,7 +254,7 @@ def plugin_classes(kind: type[P]) -> dict[str, type[P]]:
 
 
 def served_parameters(kind: type[Plugin]) -> tuple[Parameter, ...]:
-    """Return the parameters that a model gives its learner or its strategy, beside those of the model itself.
+    """Return the parameters of a learner or a strategy that a model sets, besides its own.
 
     Examples
     --------

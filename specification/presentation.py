@@ -1,4 +1,4 @@
-"""The presentation of a model's rows to people: a part of the specification that learning ignores."""
+"""The presentation of a model's rows to people, a part of the specification that learning ignores."""
 
 import math
 import re
@@ -17,7 +17,7 @@ MAX_URL: Final = 2_000
 MAX_SERIES: Final = 16
 MAX_MEDIA: Final = 16
 MAX_COORDINATE: Final = 1e100
-"""Largest absolute value of a number of a curve: sums and differences of such numbers are finite."""
+"""Largest absolute value of a number of a curve, so that sums and differences of such numbers are finite."""
 
 WITHHOLDABLE: Final = ("reason", "guess", "belief", "neighbours")
 """Parts of a query that may bias a labeller: its reason, the model's guess in it, the belief about the row, and similar
@@ -27,7 +27,7 @@ MediaKind = Literal["image", "audio", "link"]
 MEDIA_KINDS: Final = ("image", "audio", "link")
 
 _FORMAT: Final = re.compile(r"\.[0-9]{1,2}[efg%]")
-_WHOLE: Final = 2**53  # up to here a float is every whole number
+_WHOLE: Final = 2**53  # floats represent all whole numbers up to this one
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`{|}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -76,7 +76,7 @@ class AttributeView:
 
 @dataclass(frozen=True, slots=True)
 class SeriesView:
-    """Numeric attributes that are one curve.
+    """Numeric attributes that form a curve.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ class SeriesView:
     attributes
         At least two, in order.
     start, step
-        Position of the first value, and the distance of two.
+        Position of the first value, and the distance between two values.
     unit, step_unit
         Unit of the values, and of start and step.
     plot
-        Curves of the same plot share one picture.
+        Name of the plot; curves with the same name share a picture.
     """
 
     title: str
@@ -155,7 +155,7 @@ class MediaTemplate:
         return tuple(_PLACE.findall(self.url))
 
     def fill_url(self, instance: str, values: Mapping[str, object]) -> str | None:
-        """Return the URL of a row; ``None`` where a value that it needs is missing or uncertain."""
+        """Return the URL of a row; None if a value in it is missing or uncertain."""
         row = {"id": instance} | dict(values)
         if not all(isinstance(row.get(name), str | float | int) for name in self.place_names):
             return None
@@ -197,7 +197,7 @@ class Presentation:
         check_distinct(self.withheld, "withheld")
 
     def check_names(self, names: Collection[str], numeric: Collection[str]) -> None:
-        """Refuse attributes that the model does not have, and curves of attributes that are not numbers.
+        """Refuse attributes that the model does not have, and curves of attributes that are not numeric.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Presentation:
     def check_drawable(self) -> None:
         """Refuse curves with a position that is too large to be drawn.
 
-        It is checked where a presentation is given; one that was stored before can still be read.
+        New presentations are checked; one that was stored before can still be read.
 
         Raises
         ------
@@ -236,13 +236,13 @@ class Presentation:
                 check_positions(curve.start, curve.step, len(curve.attributes))
 
     def view_of(self, attribute: str) -> AttributeView:
-        """Return how an attribute is shown."""
+        """Return the presentation of an attribute."""
         return next(
             (view for view in self.attributes if view.attribute == attribute), AttributeView(attribute)
         )
 
     def shown_views(self, attributes: Iterable[str]) -> list[AttributeView]:
-        """Return the views of the attributes that are shown as values, neither hidden nor in a curve, by group."""
+        """Return the views of the attributes that are neither hidden nor part of a curve, by group."""
         in_curves = {name for curve in self.series for name in curve.attributes}
         views = [self.view_of(name) for name in attributes if name not in in_curves]
         return sorted((view for view in views if not view.hidden), key=lambda view: view.group)
@@ -254,7 +254,7 @@ def check_text(text: object, field: str, most: int) -> None:
     Raises
     ------
     InvalidInput
-        Naming the field and the bound.
+        With the field and the bound.
     """
     if not isinstance(text, str):
         raise InvalidInput(field, f"is {shown(text)}, must be text")
@@ -291,7 +291,7 @@ def check_coordinates(numbers: Iterable[float], field: str) -> None:
 
 
 def check_url(url: object, field: str) -> None:
-    """Refuse URLs that a browser may not load safely: allowed are https, and http of this machine.
+    """Refuse URLs that are unsafe in a browser; https is allowed, and http of this machine.
 
     Raises
     ------
@@ -321,6 +321,6 @@ def _check_known(name: str, names: Collection[str], field: str) -> None:
 
 
 def _value_text(value: object) -> str:
-    if isinstance(value, float):  # all its digits: rows that differ have pictures that differ
+    if isinstance(value, float):  # with all digits, so that different rows have different pictures
         return str(int(value)) if value.is_integer() and abs(value) < _WHOLE else f"{value:.15g}"
     return str(value)

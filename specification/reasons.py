@@ -1,10 +1,10 @@
-"""Facts with which a strategy explains a query; a client shows them without knowing the strategy."""
+"""Facts that explain a query. Clients show them without knowledge of the strategy."""
 
 from dataclasses import dataclass
 from typing import Final
 
 SIMILAR_ROWS: Final = "similar rows"
-"""Name of the fact that says how many unlabelled rows are nearer to this row than to any labelled or queried one."""
+"""Name of the number of unlabelled rows that are nearer to this row than to any labelled or queried one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Shares:
     theta
         (l,) share of each class.
     who
-        Whose guess it is, as a sentence begins: "The model". Empty if the estimate is not the reason.
+        Source of the guess, as the beginning of a sentence: "The model". Empty if the estimate is not the reason.
     """
 
     theta: tuple[float, ...]
@@ -29,7 +29,7 @@ FactValue = Shares | tuple[float, float] | float | int | str
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a strategy found. Its name says in words what it is, with the unit."""
+    """A fact that a strategy found; its name describes it in words, with the unit."""
 
     name: str
     value: FactValue

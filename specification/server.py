@@ -1,4 +1,4 @@
-"""The parameters of a server: keys of its configuration, each declared once: default, bounds and description."""
+"""The parameters of a server, which are the keys of its configuration, with defaults, bounds and descriptions."""
 
 from quercus.specification.parameter import Parameter
 from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES

@@ -1,6 +1,6 @@
-"""Shares as people read them, and how sure they are.
+"""Shares as text, and their confidence intervals.
 
-Rounding never makes a share certain: 0 and 1 are written for exactly these alone.
+Rounding never makes a share certain: only exactly 0 and 1 are written as such.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Final
 CONFIDENCE: Final = 0.9
 """The confidence of intervals and bands."""
 Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-"""Quantile of the normal distribution: half the width of such an interval, in standard deviations."""
+"""Half the width of such an interval of a normal distribution, in standard deviations."""
 
 
 def percent_text(share: float, digits: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""Query strategies, as the specification of a model names them: by name, with parameters."""
+"""Query strategies as the specification of a model refers to them: by name, with parameters."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,18 +16,18 @@ Asks = Literal["tree", "forest"]
 """The part that chooses the queries of a model: its active tree, or its forest of many memories."""
 
 DEFAULT_STRATEGY: Final[Mapping[Asks, str]] = MappingProxyType({"tree": RECOMMENDED, "forest": MARGIN})
-"""The strategy of a model that names none, by what chooses its queries."""
+"""The default strategy of a model, by the part that chooses its queries."""
 
 
 class QueryStrategy(Plugin):
-    """A query strategy as far as the specification of a model needs to know it.
+    """The part of a query strategy that the specification of a model uses.
 
     The first sentence of a subclass's docstring says which instances it selects.
 
     Attributes
     ----------
     asks
-        What it can choose for.
+        The parts of a model for which it can choose queries.
     """
 
     __slots__ = ()
@@ -45,14 +45,14 @@ def strategy_class(name: str, asks: Asks, package: str = "") -> type[QueryStrate
     name
         The name.
     asks
-        What it must be able to choose for.
+        The part of a model for which it must be able to choose.
     package
-        The package that brought it when a model named it, with its version; empty for those of Quercus.
+        The package that provided it when the model was created, with its version; empty for Quercus.
 
     Raises
     ------
     InvalidInput
-        When no package brings it, two do, it cannot be imported, or it chooses for something else.
+        If no package or two provide it, it cannot be imported, or it cannot choose for `asks`.
     """
     if not package and not plugins_called(STRATEGIES, name):
         raise InvalidInput("name", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}")
@@ -67,7 +67,7 @@ def strategy_class(name: str, asks: Asks, package: str = "") -> type[QueryStrate
 
 
 def chosen_strategy(given: str | QueryStrategy | None, asks: Asks) -> QueryStrategy:
-    """Return the strategy that people choose by its name or as a value; None: the default.
+    """Return a strategy that is given by its name or as a value; None for the default.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def chosen_strategy(given: str | QueryStrategy | None, asks: Asks) -> QueryStrat
     Raises
     ------
     InvalidInput
-        When it is not a strategy, or chooses for something else.
+        If it is not a strategy, or cannot choose for `asks`.
     """
     if given is not None and not isinstance(given, str | QueryStrategy):
         raise InvalidInput("strategy", f"is {shown(given)}, must be a strategy or its name")

@@ -1,18 +1,18 @@
-r"""One name for one value, by whichever door it comes.
+r"""The same name for the same value, from every source.
 
 The rule, for the names of a nominal attribute and of the classes:
 
-- White space at both ends goes, and the text is in Unicode's form NFC.
+- White space at both ends is removed, and the text is converted to Unicode's form NFC.
 - A whole number that is written with a fraction of zeros, ``-?\d+\.0+``, is the integer: a column of whole numbers in
   which one cell is missing comes as ``101.0`` from pandas, and as ``101`` from a file. ``1.10``, ``1e3`` and ``007``
   stay.
 - Where all names are spellings of true and false, a model that is made from them spells them ``true`` and ``false``:
   pandas writes ``True``, Parquet ``true``, and R ``TRUE``.
-- Elsewhere case matters, and so does space inside: what differs in these is two values.
-- A cell takes the spelling of its attribute. Truth values that a stream sent before the first other value are still
-  recognised in either case, so ``True`` is the same value before and after.
+- Otherwise, names that differ in case or in inner white space are different values.
+- A cell gets the spelling of its attribute. Truth values that a stream sent before the first other value are still
+  recognised in any case, so ``True`` is the same value before and after.
 
-A cell of a numeric attribute is a number, or text that is one (`NUMBER`). Moments are numbers: seconds since 1970 UTC.
+A cell of a numeric attribute is a number or text of one (`NUMBER`). Times are numbers: seconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from quercus.belief.missing import is_missing
 
 NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NOTHING: Final = "?"
-"""Text of a missing value, unless the attribute has a value of this name."""
+"""Text of a missing value, unless the attribute has a value with this name."""
 _TRUTH: Final = frozenset({"true", "false"})
 _WHOLE: Final = re.compile(r"(-?\d+)\.0+", re.ASCII)
 _MOMENT: Final = re.compile(
@@ -42,7 +42,7 @@ _MOMENT: Final = re.compile(
 
 
 def canonical_text(text: str) -> str:
-    """Return the name that a text gives to a value; empty if it holds nothing but white space.
+    """Return the name of a value that is given as text; empty for white space only.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def canonical_text(text: str) -> str:
 
 
 def canonical_cell(cell: Any) -> str | None:
-    """Return the name of a value of any type; ``None``: it is missing.
+    """Return the name of a value of any type; None if it is missing.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def canonical_cell(cell: Any) -> str | None:
     Raises
     ------
     ValueError
-        It is of a type that names nothing, in words that say what to do.
+        For a type that has no names; the message says what to do.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def canonical_cell(cell: Any) -> str | None:
 
 
 def finite_number(text: str) -> float | None:
-    """Return a text as a finite number; ``None``: it is none.
+    """Return a text as a finite number; None if it is not one.
 
     Examples
     --------
@@ -117,18 +117,18 @@ def finite_number(text: str) -> float | None:
 
 
 def number_of(cell: Any) -> float | None:
-    """Return the number that a cell of a numeric attribute gives; ``None``: it is missing.
+    """Return the number in a cell of a numeric attribute; None if it is missing.
 
     Parameters
     ----------
     cell
-        A number or a truth value, of any type; a moment, which is seconds since 1970 UTC; a span of time, which is
-        seconds; or text: a number as `NUMBER` has it, a moment, or nothing (empty, or ``?``).
+        A number or a truth value of any type; a time, in seconds since 1970 UTC; a duration, in seconds; or text: a
+        number that matches `NUMBER`, a time, or a missing value (empty, or ``?``).
 
     Raises
     ------
     ValueError
-        It is none of these.
+        For any other cell.
 
     Examples
     --------
@@ -173,12 +173,12 @@ def is_truth(names: Iterable[str]) -> bool:
 
 
 class Spellings:
-    """The names of an attribute or of the classes, found by whatever a cell calls them.
+    """The names of an attribute or of the classes, found by any of their spellings.
 
     Parameters
     ----------
     names
-        In any order; as they are spelled where the model was made.
+        The names in any order, as spelled when the model was created.
 
     Examples
     --------
@@ -192,24 +192,24 @@ class Spellings:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name: name for name in names}
         self._canonical = {canonical_text(name): name for name in reversed(self._names)}
-        # Of values that are learned one by one, those before the first other name were truth values in any case.
+        # Values that were learned before the first other name were recognised as truth values in any case.
         truth = list(takewhile(lambda name: canonical_text(name).lower() in _TRUTH, self._names))
         self._is_truth = len(truth) == len(self._names)
         self._in_any_case = {canonical_text(name).lower(): name for name in truth}
-        if len(self._in_any_case) < len(truth):  # they are told apart by case
+        if len(self._in_any_case) < len(truth):  # they differ only in case
             self._in_any_case = {}
 
     def of(self, text: str) -> str | None:
-        """Return the name that a text means, as it is spelled here; ``None``: it is none of them."""
+        """Return the name that a text means, in its own spelling; None if it is unknown."""
         if text in self._names:
             return text
         text = canonical_text(text)
         return self._canonical.get(text) or self._in_any_case.get(text.lower())
 
     def name(self, text: str) -> str:
-        """Return the name that a text means; that of a value which is none of them is its canonical form.
+        """Return the name that a text means, for an unknown one its canonical form.
 
-        A truth value is spelled in lower case where there is nothing but truth values so far.
+        An unknown truth value is spelled in lower case if all names are truth values.
         """
         found = self.of(text)
         if found is not None:
@@ -219,12 +219,12 @@ class Spellings:
 
 
 def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names as a model that is made from them spells them, one for one.
+    """Return the spelling of each name in a model that is made from them.
 
     Raises
     ------
     ValueError
-        Two that differ are one value.
+        If two different names are the same value.
 
     Examples
     --------
@@ -248,13 +248,13 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def seconds_of(cell: Any) -> float | None:
-    """Return a moment as seconds since 1970 UTC; ``None``: the cell is none.
+    """Return a time in seconds since 1970 UTC; None if the cell is not a time.
 
     Parameters
     ----------
     cell
-        A date, a ``datetime`` (so a timestamp of pandas), a ``datetime64`` of NumPy, or ISO 8601 text with a date in
-        it. Without a time zone it is UTC; a date is its midnight.
+        A date, a ``datetime`` (also a pandas timestamp), a ``datetime64`` of NumPy, or ISO 8601 text with a date.
+        Without a time zone it is UTC; a date stands for its midnight.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def seconds_of(cell: Any) -> float | None:
 
 
 def _plain(cell: Any) -> Any:
-    """Return a scalar of Arrow as Python's own object, and anything else as it is."""
+    """Return a scalar of Arrow as a Python object, and anything else unchanged."""
     return cell.as_py() if hasattr(cell, "as_py") else cell
 
 

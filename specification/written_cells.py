@@ -1,7 +1,7 @@
-r"""Values of attributes as cells of files hold them: a name, ``sun|rain`` for a set, ``2..9`` for a range.
+r"""Values of attributes as cells of files: a name, ``sun|rain`` for a set, ``2..9`` for a range.
 
-A name with a bar is written with a backslash before it, ``sun\|rain``, and so is a backslash in such a name or in a
-set; `quercus.files.cells` reads all three.
+In a name with a bar, and in a set, bars and backslashes in names have a backslash before them, as in ``sun\|rain``.
+`quercus.files.cells` reads all three.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def name_cell(name: str) -> str:
 
 
 def set_cell(names: Iterable[str]) -> str:
-    """Return a set of names as a cell, in order of the alphabet.
+    """Return a set of names as a cell, in alphabetical order.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def set_cell(names: Iterable[str]) -> str:
 
 
 def range_cell(low: float, high: float) -> str:
-    """Return a range as a cell, its ends in full precision.
+    """Return a range as a cell, with its ends in full precision.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Labels as text: the one grammar of every file, command and screen that writes labels or reads them.
+r"""Labels as text: the grammar for all files, commands and screens.
 
 .. code-block:: text
 
@@ -8,13 +8,13 @@ r"""Labels as text: the one grammar of every file, command and screen that write
                    | name ":" number " " name ":" number ...  plausibilities; a class left out is impossible
                    | "{" set "}:" number ...                  masses of sets, with blanks between them
 
-In a name, a backslash stands before a sign that means something: ``\\``, ``\|``, ``\{``, ``\}``; ``\?`` is the class
-named ``?``; ``\:`` stands where a number follows a colon. Control characters, line ends, and blanks at the ends of a
-name are ``\uXXXX``. A backslash before anything else stands for itself.
+In a name, special characters have a backslash before them: ``\\``, ``\|``, ``\{``, ``\}``; ``\?`` is the class named
+``?``; a colon before a number is ``\:``. Control characters, line ends, and blanks at the ends of a name are
+``\uXXXX``. A backslash before any other character stands for itself.
 
-A text that does not follow the grammar, or names something that is not a class, may still be the plain name of a class:
-``R|B`` is the set of R and B where both are classes, and the class ``R|B`` where they are not. Writers escape, so what
-they write does not depend on the classes.
+A text that does not follow the grammar, or contains something that is not a class, may still be the name of a class:
+``R|B`` is the set of R and B if both are classes, and otherwise the class ``R|B``. Writers escape special characters,
+so that the text does not depend on the classes.
 
 A class is found by any spelling of its value (`quercus.specification.values`): ``true`` by ``TRUE``, ``1`` by ``1.0``.
 """
@@ -32,7 +32,7 @@ from quercus.belief.errors import shown
 from quercus.specification.values import NOTHING, NUMBER, Spellings, finite_number
 
 SET: Final = "|"
-"""Between the classes of a set."""
+"""Separator of the classes of a set."""
 
 Label = str | frozenset[str] | dict[str, float] | dict[frozenset[str], float] | None
 """The meaning of a text: a class, a set, plausibilities by class, masses by set, or nothing."""
@@ -48,11 +48,11 @@ _PART: Final = re.compile(r"(?:\\.|\\\Z|[^\\|])*", re.DOTALL)
 
 
 class UnknownClassError(ValueError):
-    """A text names something that is not a class."""
+    """A text contains something that is not a class."""
 
 
 def write_name(name: str) -> str:
-    r"""Return the name of a class as it stands in the text of a label.
+    r"""Return the name of a class as written in the text of a label.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def write_label(
     | Mapping[frozenset[str], float]
     | None,
 ) -> str:
-    r"""Return the text of a label: a class, a set, plausibilities by class, masses by sets; ``None`` says nothing.
+    r"""Return the text of a label: a class, a set, plausibilities by class, masses by sets, or None for no information.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def write_label(
 
 
 def _ordered(names: Collection[str]) -> Iterable[str]:
-    """Return the names of a set in an order that is always the same."""
+    """Return the names of a set in a fixed order."""
     return sorted(names) if isinstance(names, frozenset) else names
 
 
 def read_name(text: str) -> str:
-    r"""Return the name of a class that a text writes; a sign without a backslash stands for itself.
+    r"""Return the name of a class from its text; special characters without a backslash stand for themselves.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def read_name(text: str) -> str:
 
 
 def set_parts(text: str) -> tuple[str, ...]:
-    r"""Return the classes that a set names, each once.
+    r"""Return the classes of a set, each once.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     Raises
     ------
     ValueError
-        When it names something that is not a class; an `UnknownClassError` unless only the sign of a set is another.
+        If it contains something that is not a class; an `UnknownClassError` unless only the separator is wrong.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
 
 
 def _class_of(name: str, classes: Collection[str]) -> str | None:
-    """Return the class that a name means, as it is spelled; ``None``: it is none."""
+    """Return the class that a name means, in its own spelling; None if it is unknown."""
     return name if name in classes else _spellings(tuple(classes)).of(name)
 
 
@@ -187,7 +187,7 @@ def _spellings(classes: tuple[str, ...]) -> Spellings:
 
 
 def read_label(text: str, classes: Sequence[str]) -> Label:
-    r"""Return the label that a text says.
+    r"""Return the label that a text describes.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def read_label(text: str, classes: Sequence[str]) -> Label:
     """
     text = text.strip()
     if text in classes and _MEANT.search(text) is None:
-        return text  # of most rows: this is read for each of them
+        return text  # the fast path, for most rows
     if text in ("", NOTHING):
         return None
     if text.startswith("{"):
@@ -235,7 +235,7 @@ def _read_masses(text: str, classes: Collection[str]) -> dict[frozenset[str], fl
 
 
 def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float] | None:
-    """Read ``a:1 b:0.4``, where names may have blanks; None: it is nothing of the kind."""
+    """Read ``a:1 b:0.4``, where names may have blanks; return None for any other text."""
     found: dict[str, float] = {}
     at = 0
     while at < len(text):
@@ -254,7 +254,7 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
 
 
 def _set_in_braces(text: str, classes: Collection[str]) -> str | None:
-    """Return as it must be written a set that stands in braces like those of masses; None: it is none."""
+    """Return the correct text of a set that is written in braces like masses; None for any other text."""
     inner = text.removeprefix("{").removesuffix("}").strip()
     found = [_class_of(name, classes) for name in set_parts(inner)]
     known = [name for name in found if name is not None]
@@ -262,7 +262,7 @@ def _set_in_braces(text: str, classes: Collection[str]) -> str | None:
 
 
 def _with_other_sign(text: str, classes: Collection[str]) -> str | None:
-    """Return as it must be written a set whose classes another sign separates; None: it is none."""
+    """Return the correct text of a set with another separator; None for any other text."""
     for sign in "#;,/":
         parts = [part.strip() for part in text.split(sign)]
         found = [each for part in parts if (each := _class_of(part, classes)) is not None]

@@ -8,10 +8,10 @@
 ``learners``   the trees of the literature behind one interface
 ``memory_forest``  the forest of many memories: members, weights, queries
 
-The names below are for use outside this package. Each is imported at its first use.
+The names below are for use outside this package. Each is imported on first use.
 """
 
-if __name__ != "quercus.trees":  # by another name every class would exist twice
+if __name__ != "quercus.trees":  # under another name every class would exist twice
     raise ImportError(f"import quercus.trees, not {__name__}")
 
 from importlib import import_module
@@ -244,7 +244,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use: a server that only reads trees compiles nothing."""
+    """Import a public name on first use, so that a server which only reads trees does not load the learners."""
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACE_OF[name]}"), name)

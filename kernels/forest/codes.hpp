@@ -7,7 +7,7 @@
 
 namespace quercus::forest {
 
-constexpr int LAST_NAME = 65534;  // that has a separate code
+constexpr int LAST_NAME = 65534;  // the last with a separate code
 
 /// Return how many of the `cuts`, which rise, are at most `x`.
 inline Index count_up_to(ConstReals cuts, double x) {

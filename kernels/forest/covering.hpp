@@ -16,7 +16,7 @@ class Distances {
     Matrix<const int16_t> others;
     OwnedMatrix<uint16_t> columns;
     Vector<const int64_t> ordered;
-    std::vector<uint16_t> sum, apart;  // `apart` of all codes that occur
+    std::vector<uint16_t> sum, apart;  // `apart`: of all codes that occur
 
    public:
     /// `others` (m, K); `ordered` (K,) the number of codes in order, 0 or 1 of names.
@@ -92,7 +92,7 @@ inline std::vector<int64_t> nearest_distances(Matrix<const int16_t> rows, Matrix
     return near;
 }
 
-/// Return what a distance saves, at least 0, with `near` to the nearest known row.
+/// Return the reduction by a distance, at least 0, if the nearest known row is at `near`.
 inline int64_t saving(int64_t near, int64_t far) {
     const int64_t less = near - far;
     return less & ~(less >> 63);
@@ -113,7 +113,7 @@ std::vector<int64_t> covering_gains(Matrix<const Distance> far, Vector<const int
 
 struct BestCandidate {
     Index candidate = 0;
-    int64_t nearer = 0;         // rows that are nearer to it than to any known row
+    int64_t nearer = 0;         // number of rows nearer to it than to any known row
     std::vector<double> score;  // (n,) of all candidates
 };
 
@@ -140,7 +140,7 @@ BestCandidate best_candidate(Matrix<const Distance> far, Vector<const int64_t> n
     return best;
 }
 
-/// Take a candidate that is asked about: `near` and `gains` become what computing them anew would give.
+/// Take a queried candidate: update `near` and `gains` as if they were computed anew.
 ///
 /// The gains of others fall only for rows that are nearer to the candidate than to the known rows. These become fewer
 /// and fewer, and only they are looked at. `far` (n, m), `near` (m,) and `gains` (n,) are those of `covering_gains`.

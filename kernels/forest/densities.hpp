@@ -169,7 +169,7 @@ inline Densities fit_densities(ConstRealMatrix values, ConstInts rows, ConstInts
             for (Index c = 0; c < l; ++c) given(u, c) = contours(i, c);
             ++u;
         }
-        for (Index c = 0; c < l; ++c) {  // of a class without a known number no number says anything
+        for (Index c = 0; c < l; ++c) {  // for a class without a known number, no number is informative
             parameters(1, c) = mean;
             parameters(2, c) = std::max(deviation, floor);
         }

@@ -1,6 +1,6 @@
 // Draws as keyed hashes: a function of the seed, the member, the path and the attribute (theory §10.2).
 //
-// A node has a key; its children's keys, the attributes that it looks at and their tests are hashes of that key and a
+// A node has a key; its children's keys, the attributes that it considers and their tests are hashes of that key and a
 // number. A running generator would make a tree depend on the order in which its nodes were grown.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace quercus::forest {
 constexpr int LEFT = 0, RIGHT = 1;  // numbers that make the keys of a node's children,
 constexpr int PLACES = 2;           // and from here on those of its draws
 
-/// Return splitmix64 of a key and a number: the key of what the number names below the key.
+/// Return splitmix64 of a key and a number: the key of item `number` below the key.
 inline uint64_t derived_key(uint64_t key, int64_t number) {
     uint64_t z = key + (static_cast<uint64_t>(number) + 1) * 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -53,7 +53,7 @@ inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
     return begin + right;
 }
 
-/// Toss a coin for a key.
+/// Return a random bit of a key.
 inline bool is_heads(uint64_t key) { return key & 1; }
 
 /// Return the key of a member's root.

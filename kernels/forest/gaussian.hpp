@@ -5,8 +5,8 @@
 
 namespace quercus::forest {
 
-constexpr double FARTHEST = 1e300;  // largest squared standardised distance: beyond, it tells no class from another
-constexpr double TINY = std::numeric_limits<double>::min();  // least positive number of full precision: floors divisors
+constexpr double FARTHEST = 1e300;  // largest squared standardised distance: beyond, it distinguishes no classes
+constexpr double TINY = std::numeric_limits<double>::min();  // smallest normal number, the minimum of divisors
 constexpr double LOG_SQRT_2PI = 0.9189385332046727;          // half of ln 2π
 
 constexpr double EPSILON = 1e-3;      // gain of the log-likelihood, in nats over all rows, below which a fit stops

@@ -7,14 +7,14 @@
 
 namespace quercus::forest {
 
-constexpr int LANES = 8;  // ways down trees that are taken at the same time
+constexpr int LANES = 8;  // number of rows that descend trees at the same time
 
 enum Field { ATTRIBUTE, TEST, SKIP, SIZE, FIELDS };  // columns of nodes
 
-/// Return how far the child of an inner node stands behind it, without a branch: no row foretells the way of the next.
+/// Return the distance from an inner node to its child, without a branch, since branches cannot be predicted.
 inline Index step_of(const int32_t* node, bool on_left) { return 1 + ((Index{node[SKIP]} - 1) & (Index{on_left} - 1)); }
 
-/// Memory that is written before it is read: pages that nobody writes to cost nothing.
+/// Memory that is written before it is read: pages that are never written cost nothing.
 template <class T>
 using Buffer = std::unique_ptr<T[]>;
 
@@ -38,7 +38,7 @@ struct GrownTrees {
     Index node_count = 0, opinion_count = 0;
 };
 
-/// What the trees of a memory are grown from, see `grow`.
+/// The input from which the trees of a memory are grown, see `grow`.
 struct Evidence {
     Codes codes;
     Bools named;

@@ -29,7 +29,7 @@ constexpr int FEW_OF_EACH = 8;       // where there are that many of each
 constexpr int BLOCK_OF_ROWS = 65528;       // whose count fits 16 bits
 constexpr double PARTED = PURITY_TIE / 4;  // a purity above minus this is 0 but for rounding: the classes are separated
 constexpr int FEW_ROWS = 16;               // of a node: fewer are read in one go, without vectors
-constexpr int BITS = 64;                   // attributes of which a node remembers whether they are known not to vary
+constexpr int BITS = 64;                   // number of attributes for which a node records that they do not vary
 
 using Codes = Matrix<const uint16_t>;
 using Column = Vector<uint16_t>;

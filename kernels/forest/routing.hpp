@@ -20,13 +20,13 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
     return node;
 }
 
-constexpr Index AT_A_TIME = 1024;             // rows that go down together: their codes stay in the nearest memory
-constexpr Index MOST_ALONE = AT_A_TIME / 64;  // rows of a node that go down by themselves, at most
+constexpr Index AT_A_TIME = 1024;             // rows that descend together: their codes stay in the fastest cache
+constexpr Index MOST_ALONE = AT_A_TIME / 64;  // maximum number of rows of a node that descend singly
 
-/// The ways of rows down one tree after another.
+/// The paths of rows in one tree after another.
 ///
 /// The rows in a node are the bits of a set: a test is made of 64 rows at a time, whether they are in the node or not.
-/// Where few are left they go down by themselves, side by side: none waits for where another one goes.
+/// If few remain they descend singly and interleaved, so that none waits for another.
 class Ways {
     struct Node {
         Index number, rows;
@@ -122,7 +122,7 @@ class Ways {
         return found;
     }
 
-    /// Take a few rows of a node down.
+    /// Let a few rows of a node descend.
     template <class Each>
     void go_alone(Matrix<const int32_t> nodes, const Node& from, Index place, Each each) const {
         Index rows[MOST_ALONE], at[MOST_ALONE], count = 0;
@@ -194,8 +194,8 @@ inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, 
 
 /// Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l).
 ///
-/// Of each number the greatest one over the classes is left out, which tells no class from another. So a number far
-/// from all classes does not drown what others say, and one that is as dense under all adds nothing to the last bit.
+/// Of each number the maximum over the classes is left out, which distinguishes no classes. So a number far
+/// from all classes does not outweigh the others, and one of equal density under all adds exactly nothing.
 inline void add_densities(ConstRealMatrix values, ConstRealMatrix means, ConstRealMatrix deviations, RealMatrix logs) {
     const Index l = logs.columns, m = values.rows;
     OwnedMatrix<double> own(l, m);  // many rows at a time, of one attribute after the other

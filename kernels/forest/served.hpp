@@ -81,7 +81,7 @@ inline void go_to_leaves(const ServedTrees& trees, Index (&at)[LANES], const uin
             const bool is_inner = k >= 0;
             const uint16_t code = codes[lane][k & -int32_t{is_inner}];
             bool on_left = Cut(node[TEST]).goes_left(code);
-            if (by_name) {  // both ways are taken: which attribute is next is no better foretold than the way
+            if (by_name) {  // both branches are computed: neither the next attribute nor the branch can be predicted
                 const bool is_name = trees.named[k & -int32_t{is_inner}];
                 const bool heads = is_heads(derived_key(trees.masks[at[lane]], code));
                 on_left = (is_name & heads) | (!is_name & on_left);
@@ -96,13 +96,13 @@ inline void go_to_leaves(const ServedTrees& trees, Index (&at)[LANES], const uin
 template <bool by_name>
 inline void add_trees(const ServedTrees& trees, Codes codes, RealMatrix predicted) {
     const Index l = predicted.columns / 3, m = codes.rows, pairs = m * length(trees.roots);
-    OwnedMatrix<double> doubted(m, 2 * l);  // what doubts take from beliefs, and add to plausibilities
+    OwnedMatrix<double> doubted(m, 2 * l);  // subtracted from beliefs, and added to plausibilities
     Index at[LANES], tree[LANES], row[LANES], next_tree = 0, next_row = 0;
     const uint16_t* mine[LANES];
     for (Index left = pairs; left > 0; left -= LANES) {
         const int lanes = static_cast<int>(std::min<Index>(left, LANES));
         for (int lane = 0; lane < LANES; ++lane) {
-            if (lane >= lanes) {  // no pair is left: the last one once more
+            if (lane >= lanes) {  // no pair remains: repeat the last one
                 at[lane] = trees.roots[tree[lanes - 1]];
                 mine[lane] = mine[lanes - 1];
                 continue;

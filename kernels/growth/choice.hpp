@@ -23,7 +23,7 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
             const Index begin = bounds[k], end = bounds[k + 1];
             Index several = 0;
             for (Index t = begin; t < end; ++t) several += standing(g, t);
-            if (several <= 1) continue;  // entropies are known of cuts that are compared
+            if (several <= 1) continue;  // only compared cuts have known entropies
             double least = infinite;
             for (Index t = begin; t < end; ++t) {
                 if (!standing(g, t)) continue;

@@ -14,7 +14,7 @@ constexpr Index FIRST_WIDTH = 4;         // columns of a new block
 constexpr Index INSERTED_CONTOURS = 32;  // inserted in order one by one; more of them are sorted afterwards
 constexpr Index AHEAD = 16;              // rows; their memory is requested this many rows ahead
 
-/// Ask the memory for what lies at an address, before its turn comes: a hint, which changes nothing but the time.
+/// Prefetch the memory at an address: a hint, which changes only the time.
 ///
 /// Rows below a node lie anywhere in their columns, and of a million rows the columns are larger than the caches.
 inline void fetch([[maybe_unused]] const void* place) {

@@ -19,7 +19,7 @@ constexpr int NO_SPLIT = -1;  // in place of a split's number
 /// Branches of a split of numbers: below a threshold, at or above it, missing.
 constexpr int BELOW = 0, ABOVE = 1, NO_NUMBER = 2;
 
-/// Two numbers this near to each other are equal; bits: twice what an end of an entropy may be off.
+/// Numbers within this distance are equal; bits: twice the maximum error of an end of an entropy.
 constexpr double TIE = 1e-9;
 
 /// Make room for `more` values after the `used` ones; it at least doubles.

@@ -1,4 +1,4 @@
-// Loops that send rows down a tree, and keep lists of them at its leaves.
+// Loops that sort rows into the leaves of a tree, and maintain lists of rows at leaves.
 #pragma once
 
 #include <algorithm>
@@ -85,7 +85,7 @@ inline Index branch_of(Codes<Code> codes, Index row, Split split) {
     return code > split.cut ? ABOVE : BELOW;
 }
 
-/// What the changes of some nodes come to at their children.
+/// The changes at the children of some nodes that follow from those of the nodes.
 struct SentChanges {
     std::vector<int64_t> place;  // (c,) of each child that receives a change
     std::vector<int32_t> group;  // (c,) index of its parent

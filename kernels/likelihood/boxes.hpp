@@ -52,7 +52,7 @@ inline Ranges ranges(ConstRealMatrix P, Matrix<const int8_t> order, double c, do
     const Index n = P.rows, l = P.columns;
     double left = 1.0;
     for (Index j = 0; j < l; ++j) left -= a[j];
-    for (Index i = 0; i < n; ++i) {  // a knapsack, the most plausible first
+    for (Index i = 0; i < n; ++i) {  // a knapsack problem, the most plausible first
         double room = left, total = 0.0;
         for (Index j = 0; j < l; ++j) total += P(i, j) * a[j];
         for (Index r = 0; r < l; ++r) {

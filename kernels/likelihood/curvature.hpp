@@ -135,7 +135,7 @@ inline void wanted_curvature(ConstReals y, ConstReals a, ConstReals b, double mu
 }
 
 struct Concession {
-    double tau;  // what the curvatures give way; where nothing may give way, infinity if something must
+    double tau;  // the reduction of the curvatures; infinity if one is necessary but none is allowed
     double phi;
     double kappa;
 };
@@ -199,7 +199,7 @@ inline double cut_at(double a, double b, double x) {
     return x - a >= b - x ? 0.5 * (a + x) : 0.5 * (x + b);
 }
 
-/// Return the coordinate whose entropy term costs most in the box: wanted curvature times squared width.
+/// Return the coordinate whose entropy term loosens the bound most: wanted curvature times squared width.
 inline Index widest_loss(ConstReals f, ConstReals a, ConstReals b) {
     const auto loss = [&](Index j) { return f[j] * ((b[j] - a[j]) * (b[j] - a[j])); };
     Index worst = 0;

@@ -20,7 +20,7 @@
 // where classes without labels have `theta_j = exp(-kappa) / Z`, `lambda = 1 / Z`. The point of the curve maximises the
 // Lagrangian `H + lambda l` over the simplex, so `H + lambda (l - c)` is an upper bound wherever it is taken.
 //
-// Far out both curves are straight in `1 / sqrt(-l)`, which is therefore what Newton's method works on.
+// Far out both curves are straight in `1 / sqrt(-l)`, so Newton's method is applied to this.
 #pragma once
 
 #include <algorithm>

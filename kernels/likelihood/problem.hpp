@@ -34,7 +34,7 @@ constexpr Index FEW_BOXES = 100;  // boxes; more of them fight rounding
 constexpr double FINE = 1e-14;    // KKT excess of a maximiser in closed form that is good enough
 constexpr double ALMOST_ACTIVE = 1e-6;  // below 1, of `g_j`; such a class may carry probability in some maximiser
 
-/// What is known of a problem: its ends; or these but the least entropy, which is left to `search_counts`; or too
+/// The known facts about a problem: its ends; or these but the least entropy, left to `search_counts`; or too
 /// little, since there may be many maximisers and the cut is so near to them that only `maximisers` (in Python) can
 /// decide.
 enum State { SOLVED, SEARCH, MAXIMISERS };

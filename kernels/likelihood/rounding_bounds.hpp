@@ -5,7 +5,7 @@
 //
 // *Rounding.* A term of the log-likelihood is off by `(4 l + 12) u` of its weight at most: `rounding`. The KKT excess
 // is a difference from 1 of sums over all rows, in which `n` roundings could hide a level near 1: there `sure_excess`
-// carries along what the sums lose.
+// also sums the rounding errors.
 //
 // *One ellipsoid.* With `d = t - theta` and `d' A d <= square`, `sum d = 0` of `ellipsoid`, both ends of the entropy
 // are `H(theta) -+ sqrt(square q' M q)` up to terms of the second order, with `M` the inverse of `A` on the simplex and

@@ -84,7 +84,7 @@ inline bool maximise_separable(ConstReals n, ConstReals m, Reals theta) {
         }
     }
     double lo = -2.0 * W;  // there, two classes with labels have 1/2 or more each
-    double hi = said;      // there, no class has more than its part of these
+    double hi = said;      // there, no class exceeds its part of these
     if (mutes > 0) {
         if (at_rest <= 1.0) {
             if (mutes > 1) return false;
@@ -107,7 +107,7 @@ inline bool maximise_separable(ConstReals n, ConstReals m, Reals theta) {
         for (Index j = 0; j < l; ++j) {
             theta[j] = n[j] + m[j] > 0.0 ? best_share(n[j], m[j], price) : 0.0;
             total += theta[j];
-            // at 0 and 1 the price moves nothing
+            // at 0 and 1 the price has no effect
             if (0.0 < theta[j] && theta[j] < 1.0) rate += 1.0 / steepness(n[j], m[j], theta[j]);
         }
         if (std::abs(total - 1.0) <= 4e-16 || hi - lo <= 4e-16 * std::abs(price)) break;

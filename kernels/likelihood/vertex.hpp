@@ -22,7 +22,7 @@ namespace quercus {
 constexpr double SMALLEST = 1e-200;  // of t: nearer to the vertex the entropy is practically 0
 constexpr int MOST_PIECES = 2'000;   // examined, at the most
 
-/// One end of an entropy interval, in nats: what is proven, and what a point of the cut reaches.
+/// One end of an entropy interval, in nats: the proven bound, and the value at a point of the cut.
 struct EntropyEnd {
     double bound, reached;
 };

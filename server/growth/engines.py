@@ -1,8 +1,8 @@
 """The engines, which fold a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
-separate process (`quercus.server.growth.relearning`). An active tree selects the queries: the model of another
-learner has one beside it for this. The forest of many memories selects its queries itself.
+separate process (`quercus.server.growth.relearning`). Queries are chosen by an active tree, which other learners have
+beside them for this purpose; the forest of many memories chooses its queries itself.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ from quercus.trees import (
 )
 
 MAX_JUDGED_ROWS: Final = 2_000
-"""Newest rows of a part of the log whose predictions are counted: more would fall out of the blocks at once."""
+"""Most rows of a part of the log whose predictions are counted; the blocks of accuracy would not keep more."""
 
 
 def learns_again(specification: Specification) -> bool:
-    """Return whether the learner learns from all evidence each time; others follow the log."""
+    """Return whether the learner learns again from all evidence each time, instead of following the log."""
     return not specification.learner.engine
 
 
@@ -83,22 +83,22 @@ def tree_engine(specification: Specification, attributes: int | None = None) -> 
 
     Parameters
     ----------
-    specification : of the model, with all attributes and classes that it has now.
-    attributes : how many of the attributes there are before the first event; None: all.
+    specification : that of the model, with all attributes and classes that it has now.
+    attributes : number of attributes before the first event; None for all.
     """
     engine: TreeEngine = resolve_name(specification.learner.engine)(specification, attributes)
     return engine
 
 
 def as_active(specification: Specification) -> Specification:
-    """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
+    """Return the specification of the active tree on the same evidence. Beside a forest, it asks no queries."""
     is_asked = specification.learner.asks == "tree"
     strategy = chosen_strategy(specification.strategy if is_asked else None, "tree")
     return replace(specification, learner=Abc45(), strategy=strategy)
 
 
 def at_level_one(specification: Specification) -> Specification:
-    """Return the specification of the active tree that an E2M tree is."""
+    """Return the specification of an E2M tree as an active tree of level 1."""
     return replace(specification, alpha=1.0, learner=Abc45())
 
 
@@ -111,12 +111,12 @@ class GrownTrees:
 
     Attributes
     ----------
-    specification : in force.
+    specification : the specification in force.
     model : the trees.
-    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
+    edges : inner bin edges of each attribute; empty if numbers are split at thresholds.
     names : branch names of each attribute.
-    confidence : how right the trees take themselves to be on the rows of the log; None without rows.
-    other_names : rows that hold a name beyond the bound of an attribute, by attribute.
+    confidence : the trees' own confidence on the rows of the log; None without rows.
+    other_names : number of rows with a name beyond the limit of an attribute, by attribute.
     """
 
     specification: Specification
@@ -128,7 +128,7 @@ class GrownTrees:
 
     @property
     def node_count(self) -> int:
-        """Nodes of all trees."""
+        """Number of nodes of all trees."""
         return sum(flat.size for flat in self.model.flat_trees)
 
     def encode(self) -> bytes:
@@ -139,7 +139,7 @@ class GrownTrees:
 def full_attributes(
     attributes: Sequence[Attribute], vocabulary: Mapping[int, Sequence[str]]
 ) -> Iterator[tuple[int, Nominal]]:
-    """Yield the attributes, each with its place, that have all their names, so that rows may be in their bucket."""
+    """Yield the attributes, with their positions, that have all the names they may, so that a bucket takes others."""
     for k, each in enumerate(attributes):
         if not isinstance(each, Nominal) or each.overflow != BUCKET:
             continue
@@ -153,8 +153,8 @@ class LabelUpdate(NamedTuple):
     Attributes
     ----------
     instance : ordinal of the instance.
-    reported : its label, as the event reports it.
-    asked : position of the query that the event settles; empty if there is none.
+    reported : the label that the event reports.
+    asked : `AgendaEntry.asked` of the query that the event settles; empty if there is none.
     """
 
     instance: int
@@ -167,8 +167,8 @@ class SpecificationUpdate(NamedTuple):
 
     Attributes
     ----------
-    specification : in force.
-    attributes : how many of the attributes there are by now.
+    specification : the new specification.
+    attributes : number of attributes that exist by now.
     """
 
     specification: Specification
@@ -180,7 +180,7 @@ class LogEvents:
 
     Parameters
     ----------
-    specification : of the model, with the attributes and classes of the whole log.
+    specification : that of the model, with the attributes and classes of the whole log.
     """
 
     def __init__(self, specification: Specification) -> None:
@@ -188,7 +188,7 @@ class LogEvents:
         self._size = specification.frame.size
         self._instances = array("q")  # sequence of each instance, by ordinal
         self.specification = b""
-        """The newest that a SPECIFICATION event brought, as it is stored; empty: none did."""
+        """The stored specification of the newest SPECIFICATION event; empty if there was none."""
 
     def sequence_of(self, instance: int) -> int:
         """Return the sequence of an instance."""
@@ -197,7 +197,7 @@ class LogEvents:
     @property
     def sequences(self) -> NDArray[np.int64]:
         """The sequence of each instance, by ordinal."""
-        return np.array(self._instances, np.int64)  # a view would keep the array from growing
+        return np.array(self._instances, np.int64)  # a copy, because a view would keep the array from growing
 
     def restore_instances(self, sequences: NDArray[np.int64], specification: bytes) -> None:
         """Continue after these instances."""
@@ -212,7 +212,7 @@ class LogEvents:
     def read_entries(
         self, parts: Sequence[InstanceColumns | Event]
     ) -> Iterator[InstanceColumns | LabelUpdate | SpecificationUpdate]:
-        """Yield the events of the next part of the log: rows, label events, a specification in force."""
+        """Yield the next part of the log: rows, label events, and new specifications."""
         for part in parts:
             if isinstance(part, InstanceColumns):
                 self._instances.extend(range(part.first, part.first + len(part.labels)))
@@ -225,12 +225,12 @@ class LogEvents:
 
 
 class TreeEngine:
-    """An active tree that follows the log, and asks.
+    """An active tree that follows the log, and chooses queries.
 
     Parameters
     ----------
     specification, attributes : see `tree_engine`.
-    followed : returns the specification of the tree that grows, from the model's.
+    followed : returns the specification of the tree for that of the model.
     """
 
     def __init__(
@@ -244,9 +244,9 @@ class TreeEngine:
         self._followed = followed
         self._state = GrowthState.initial(followed(specification), attributes)
         self._log = LogEvents(specification)
-        self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
+        self._grown: TreeModel | None = None  # the last tree, whose predictions for the next rows are counted
         self._accuracy: tuple[AccuracyBlock, ...] = ()
-        # the end of the rows and the edges for which it was found
+        # the cached `changed_attributes`, with the end of the rows and the edges that they were computed for
         self._changed: tuple[object, list[tuple[int, float]]] = None, []
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
@@ -256,7 +256,7 @@ class TreeEngine:
         heard = {event.instance for event in events if isinstance(event, Answered | Corrected)}
         unlabelled = [row for row in sorted(heard) if row < first and is_vacuous(self._state.contour(row))]
         self._state = state = grow(self._state, events)
-        # while the bins of numbers are not settled, codes of before and after differ, and nothing is counted
+        # as long as the bins of numbers still change, codes before and after differ, and nothing is counted
         if self._grown is None or self._grown.edges != state.edges:
             return
         sample = state.evidence
@@ -271,12 +271,12 @@ class TreeEngine:
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of the grown trees on rows whose label came later, in blocks, the oldest first."""
+        """Accuracy of the trees on rows whose label came later, in blocks, oldest first."""
         return self._accuracy
 
     @property
     def labelled_rows(self) -> int:
-        """Number of rows with a label that says something."""
+        """Number of rows with a label that is not vacuous."""
         sample = self._state.evidence
         return int(np.count_nonzero(~sample.table.vacuous[sample.ids]))
 
@@ -286,7 +286,7 @@ class TreeEngine:
 
     @property
     def changed_attributes(self) -> list[tuple[int, float]]:
-        """Attributes whose values have changed lately: a function of the folded rows."""
+        """Attributes whose values have changed recently, by the folded rows."""
         count = self._state.instance_count
         end = count // STEP_ROWS * STEP_ROWS
         if self._changed[0] != (end, self._state.edges):
@@ -303,7 +303,7 @@ class TreeEngine:
 
     @property
     def drift(self) -> Drift:
-        """Changes of the recent past."""
+        """Recent changes of accuracy and of attributes."""
         return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
@@ -313,7 +313,7 @@ class TreeEngine:
         self._grown = model
         own = AverageConfidence.of_tree(state.flat)
         names, codes = state.names(vocabulary), state.evidence.codes
-        others = {  # the bucket is the last branch
+        others = {  # the last branch is the bucket
             each.name: int(np.count_nonzero(codes[:, k] == len(names[k]) - 1))
             for k, each in full_attributes(specification.attributes, vocabulary)
         }
@@ -329,12 +329,12 @@ class TreeEngine:
         return tuple((self._log.sequence_of(query.instance), query) for query in self._state.agenda(limit))
 
     def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return the names of the splits, which queries name by number."""
+        """Return the names of the splits, which queries refer to by number."""
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved now."""
+        """Return the state for saving; None if it cannot be saved now."""
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),
@@ -344,7 +344,7 @@ class TreeEngine:
         return SavedEngine(head, {**evidence.columns, "sequences": self._log.sequences})
 
     def restore_state(self, saved: SavedEngine) -> None:
-        """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
+        """Continue from a saved state, before anything is folded; raise ``ValueError`` if it does not fit."""
         stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
         specification = self._log.read_specification(stored).specification if stored else self._specification
         evidence = SavedEvidence(
@@ -378,7 +378,7 @@ class TreeEngine:
 
 
 def _numbers_of(codes: NDArray[np.integer], edges: Edges) -> NDArray[np.float64]:
-    """Return a number of each bin (n, K), NaN where it is missing: trees that split at thresholds want numbers.
+    """Return a number from each bin (n, K), NaN if missing, for trees that split at thresholds.
 
     Examples
     --------
@@ -394,7 +394,7 @@ def _numbers_of(codes: NDArray[np.integer], edges: Edges) -> NDArray[np.float64]
 
 
 class ActiveE2mEngine(TreeEngine):
-    """An E2M tree, and an active tree beside it, which follows the same log and asks.
+    """An E2M tree, and beside it an active tree of the same log, which chooses queries.
 
     Parameters
     ----------
@@ -416,7 +416,7 @@ class ActiveE2mEngine(TreeEngine):
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of the E2M trees on rows whose label came later, in blocks, the oldest first."""
+        """Accuracy of the E2M trees on rows whose label came later, in blocks, oldest first."""
         return self._learner.accuracy
 
     def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
@@ -424,14 +424,14 @@ class ActiveE2mEngine(TreeEngine):
         self._learner.resume_accuracy(accuracy)
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state of both trees, to be saved."""
+        """Return the state of both trees for saving; None if it cannot be saved now."""
         learner, adviser = self._learner.saved_state(), super().saved_state()
         if learner is None or adviser is None:
             return None
         return learner.under_name("learner").merged_with(adviser.under_name("adviser"))
 
     def restore_state(self, saved: SavedEngine) -> None:
-        """Continue from a saved state, both trees or neither."""
+        """Continue both trees from a saved state, or neither."""
         learner = TreeEngine(self._specification, self._attributes, at_level_one)
         learner.restore_state(saved.part_named("learner"))
         learner.resume_accuracy(self._learner.accuracy)
@@ -440,7 +440,7 @@ class ActiveE2mEngine(TreeEngine):
 
 
 class ForestEngine(TreeEngine):
-    """The forest of many memories of a log, and an active tree of the same log beside it, for people to read."""
+    """The forest of many memories, and beside it an active tree of the same log, for people to read."""
 
     def __init__(self, specification: Specification, attributes: int | None = None) -> None:
         super().__init__(specification, attributes)
@@ -466,7 +466,7 @@ class ForestEngine(TreeEngine):
                     self._forest.replace_contour(row, self._state.contour(row), asked=bool(entry.asked))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the forest of the folded events, with the tree."""
+        """Return the forest together with the tree."""
         grown = super().grown_trees(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is not a tree")
@@ -476,11 +476,11 @@ class ForestEngine(TreeEngine):
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of the forest on the last labelled rows: a function of the log, whenever the forest was grown."""
+        """Accuracy of the forest on the last labelled rows; it depends only on the log, not on when the forest grew."""
         return self._forest.accuracy
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if the forest must be grown first."""
+        """Return the state for saving; None if the forest must be grown first."""
         forest, tree = saved_forest(self._forest), super().saved_state()
         if forest is None or tree is None:
             return None
@@ -489,7 +489,7 @@ class ForestEngine(TreeEngine):
         return tree.under_name("tree").merged_with(mine.under_name("forest"))
 
     def restore_state(self, saved: SavedEngine) -> None:
-        """Continue from a saved state, forest and tree or neither."""
+        """Continue forest and tree from a saved state, or neither."""
         tree, mine = saved.part_named("tree"), saved.part_named("forest")
         forest = self._empty_forest()
         begun, piece_begun = map(int, mine.head["begun"])

@@ -1,6 +1,6 @@
-"""One model as the grower holds it: the log folded into a growth state, published as tree and agenda.
+"""The growth of one model: its log is folded into an engine, and trees and agendas are published.
 
-Trees that follow the log are grown here (`LogFolder`); those of learners that learn again come from a process of theirs
+Trees that follow the log are grown here (`LogFolder`); those of learners that learn again come from a separate process
 (`RelearningFolder`).
 """
 
@@ -37,25 +37,26 @@ _log = logging.getLogger(__name__)
 
 
 class LogFolder:
-    """The fold of one model's log.
+    """Folds one model's log, and publishes its trees.
 
-    A tree is published at once when a label or a specification has arrived and the log is folded, since somebody waits
-    for the next query; otherwise at most every `interval_s`, and so at once after a rest. Publishing, which makes the
-    tree follow the evidence, must not starve the folding: as long as anything is left to fold, of this model or of
-    another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+    After a label or a specification, a tree is published as soon as the log is folded, since somebody waits for the
+    next query; otherwise at most every `interval_s`, so at once after a pause. Publishing must not starve folding: as
+    long as there is anything to fold, of this model or another, folding gets `PUBLISH_SHARE` times the time of the last
+    publication.
 
-    A few rows are left unread until their tree is due: to read and fold a single row costs as much as hundreds.
+    A few rows are left unread until their tree is due, because reading and folding a single row costs as much as
+    hundreds.
 
-    A tree is published with its agenda as long as choosing queries keeps to `agenda_share` of the time, some of which
-    is saved up. If labellers answer faster, a tree is published without: the last agenda stays in force, and the next
-    one follows as soon as there is time, or at once if no query would be left.
+    A tree is published with its agenda as long as choosing queries keeps within `agenda_share` of the time, some of
+    which is saved up. If labellers answer faster, the tree is published alone: the last agenda stays in force, and the
+    next one follows as soon as there is time, or at once if no query would be left.
 
     Parameters
     ----------
-    store : open in this process.
+    store : store, open in this process.
     record : the model when it was first seen.
-    keep : tree versions that are kept.
-    interval_s : between two trees while rows arrive, in seconds.
+    keep : number of tree versions that are kept.
+    interval_s : seconds between two trees while rows arrive.
     agenda_share : share of the time for choosing queries.
     """
 
@@ -64,13 +65,13 @@ class LogFolder:
     ) -> None:
         self._store = store
         self.fence: Callable[[], Fence | None] = lambda: None
-        """The right to publish, where several growers share the store."""
+        """Returns the right to publish, if several growers share the store."""
         self._keep = keep
         self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
         self.extensions = record.shapes.extensions
-        """Number of extensions of the model: the events that this takes have the shape of then."""
+        """Number of extensions of the model: the folded events have the shape of that time."""
         self._extended_by = record.shapes.since
         self._engine = self._make_engine(*first_specification(record), record.report)
         if reason := encode_model(record, {}).asking_stopped:
@@ -78,21 +79,21 @@ class LogFolder:
         self._saved = SavedGrowth(store, record)
         loaded = self._saved.restore_engine(self._engine)
         self._folded = loaded.sequence  # newest sequence in the state
-        self._other_events = loaded.heard  # events in the state that are not rows
+        self._other_events = loaded.heard  # number of events in the state that are not rows
         # whether somebody waits for the tree of the folded events
         self._awaited = loaded.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
-        # the newest tree may have come without; where there are no rows, there is nothing to ask
+        # the newest tree may have been published without an agenda; without rows, there is nothing to ask
         self._is_agenda_due = record.tree_version > 0 and record.instance_count > 0
-        # grown and stored anew: a tree in another version's format, and one that was grown no further
+        # trees of another version's format, and of models that had been stopped, are grown again
         is_unreadable = record.tree_version > 0 and not snapshots.is_readable(
             store.snapshot(record.name).data
         )
         self._outdated = is_unreadable or stopped_above(record.report) > 0
         self._published_at = -math.inf
         self._cost_s = 0.0  # of the last publication
-        self._lag_logged_at = -math.inf  # that the tree lags
+        self._lag_logged_at = -math.inf
         self.wake_at = math.inf
         """Monotonic time when the next step has work, even if the store does not change until then."""
 
@@ -102,10 +103,10 @@ class LogFolder:
         return engine
 
     def close(self) -> None:
-        """Stop all work elsewhere: the model is deleted."""
+        """Stop work in other processes, because the model is dropped."""
 
     def forget_saved(self) -> None:
-        """Remove the saved growth: the model is deleted, or its folded state may be wrong."""
+        """Remove the saved growth, because the model was deleted, or its folded state may be wrong."""
         self._saved.remove_file()
 
     def is_behind(self, record: ModelRecord) -> bool:
@@ -113,7 +114,7 @@ class LogFolder:
         return record.sequence_committed > self._folded
 
     def is_ahead(self, record: ModelRecord) -> bool:
-        """Return whether events were folded that the log has lost since, as by a database server that took over."""
+        """Return whether events were folded that the log has lost, because a standby database server took over."""
         return record.sequence_committed < self._folded
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
@@ -125,7 +126,7 @@ class LogFolder:
         )
 
     def is_resting(self, change: Change) -> bool:
-        """Return whether a change consists only of rows that may stay unread until `wake_at`."""
+        """Return whether a change has only rows that may stay unread until `wake_at`."""
         return self._is_resting and self.may_rest(change)
 
     def run_step(self, record: ModelRecord, others_behind: bool = False) -> bool:
@@ -134,7 +135,7 @@ class LogFolder:
         Parameters
         ----------
         record : the model now.
-        others_behind : whether there is anything to fold of other models.
+        others_behind : whether other models have events to fold.
 
         Returns
         -------
@@ -149,7 +150,7 @@ class LogFolder:
         return done
 
     def save_growth(self) -> None:
-        """Save the growth, so that another process can continue from here."""
+        """Save the folded state, so that another process can continue from it."""
         self._saved.save_engine(self._engine, FoldedPart(self._folded, self._other_events))
 
     def _fold_or_publish(self, record: ModelRecord, others_behind: bool) -> bool:
@@ -161,7 +162,7 @@ class LogFolder:
             if time.monotonic() < due_at:
                 self.wake_at, self._is_resting = due_at, True
                 return False
-        if behind and not self._fold_chunk():  # the model was replaced since it was listed
+        if behind and not self._fold_chunk():  # the model was replaced or extended since it was listed
             return False
         tree_at, agenda_at = self._due_at(record, others_behind), self._agenda_at(record)
         now = time.monotonic()
@@ -178,7 +179,7 @@ class LogFolder:
     def _fold_chunk(self) -> bool:
         started = time.thread_time()
         segment = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
-        if not segment.parts or segment.extensions != self.extensions:  # another folder begins anew
+        if not segment.parts or segment.extensions != self.extensions:  # a new folder will begin again
             return False
         self._engine.fold_events(segment.parts)
         self._folded = segment.last
@@ -192,12 +193,12 @@ class LogFolder:
         self._awaited |= bool(events)
 
     def _next_at(self, is_busy: bool) -> float:
-        """Return when the next tree is due, if it has anything new and nobody waits for it."""
+        """Return the time when the next tree is due if it contains anything new and nobody waits for it."""
         return self._published_at + max(self._interval_s, PUBLISH_SHARE * self._cost_s if is_busy else 0)
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         news = self._folded - record.sequence_grown
-        if self._folded < self._extended_by:  # a tree as of now had fewer classes or attributes
+        if self._folded < self._extended_by:  # a tree of this state would have fewer classes or attributes
             return math.inf
         if news < 0 or (news == 0 and record.tree_version > 0 and not self._outdated):
             return math.inf
@@ -207,7 +208,7 @@ class LogFolder:
         return self._next_at(behind or others_behind)
 
     def _agenda_at(self, record: ModelRecord) -> float:
-        """Return when the agenda of a newest tree without one is due; if rows are new, it comes with their tree."""
+        """Return the time when the agenda of a tree published without one is due, unless a new tree will bring it."""
         if not self._is_agenda_due or self._folded != record.sequence_grown:
             return math.inf
         return self._choosing.ready_at if self._store.has_queries(self._model) else -math.inf
@@ -253,7 +254,7 @@ class LogFolder:
         )  # fmt: skip
 
     def _has_time(self, now: float) -> bool:
-        """Return whether queries may be chosen now: there is time for it, or no query is left."""
+        """Return whether queries may be chosen now, because there is time for it, or no query is left."""
         return now >= self._choosing.ready_at or not self._store.has_queries(self._model)
 
     def _publish_agenda(self) -> None:
@@ -264,7 +265,7 @@ class LogFolder:
         _log.debug("model %s: %d queries as of %d", self._model, len(agenda), self._folded)
 
     def _choose_agenda(self, vocabulary: Mapping[int, Sequence[str]]) -> list[AgendaEntry]:
-        """Return the next queries, and record the cost of choosing them."""
+        """Choose the next queries, and record the cost."""
         started = time.thread_time()
         queries = self._engine.choose_queries(AGENDA_LENGTH)
         splits = self._engine.named_splits(vocabulary) if queries else ()
@@ -280,19 +281,19 @@ class LogFolder:
 
 
 class RelearningFolder(LogFolder):
-    """The fold of a log whose model a learner learns from all evidence each time, in a separate process.
+    """Folds the log of a model whose learner learns again from all evidence each time, in a separate process.
 
-    A model learns when a tree is due, from all events folded by then; the fold continues meanwhile. It keeps to its
-    share of time also where nothing else is to do: before it learns again it waits for `PUBLISH_SHARE` times the CPU
-    time that it took, unless somebody waits for the tree. A specification that names other parameters of the learner
-    stops a learning that is under way, and so does the end of the model.
+    When a tree is due, the learner learns from all events folded by then, and folding continues meanwhile. Learning
+    keeps within its share of time even if nothing else is to do: it starts again only after `PUBLISH_SHARE` times the
+    CPU time of the last run, unless somebody waits for the tree. A specification with other parameters of the learner
+    stops a run, and so does the deletion of the model.
 
-    Queries come from the active tree, at once after an answer: they do not wait for the learner.
+    The active tree chooses queries at once after an answer, without waiting for the learner.
 
     Parameters
     ----------
     store, record, keep, interval_s, agenda_share : see `LogFolder`.
-    learners : the learners.
+    learners : the processes that learn.
     """
 
     def __init__(
@@ -310,13 +311,13 @@ class RelearningFolder(LogFolder):
         in_force = record.specification if self._folded else record.initial_specification
         self._learner = specification_of(in_force).learner
         self._learning: RunningTask | None = None
-        self._asked_of = -1  # newest event that the agenda knows
+        self._asked_of = -1  # newest event that the agenda takes into account
 
     def _make_engine(self, specification: Specification, attributes: int, report: bytes) -> TreeEngine:
-        return TreeEngine(specification, attributes)  # it asks alone
+        return TreeEngine(specification, attributes)  # only for queries
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
-        """Return whether `LogFolder.may_rest` holds and no model is being learned, whose result would have to wait."""
+        """Return whether `LogFolder.may_rest` holds, and no model is being learned, whose result would have to wait."""
         return self._learning is None and super().may_rest(record)
 
     def close(self) -> None:
@@ -341,7 +342,7 @@ class RelearningFolder(LogFolder):
         return super()._due_at(record, others_behind)
 
     def _next_at(self, is_busy: bool) -> float:
-        # learning keeps to its share of time where nothing else is to do, too
+        # learning keeps within its share of time even if nothing else is to do
         return super()._next_at(is_busy=True)
 
     def _agenda_at(self, record: ModelRecord) -> float:
@@ -350,7 +351,7 @@ class RelearningFolder(LogFolder):
         return -math.inf if self._has_time(time.monotonic()) else self._choosing.ready_at
 
     def _publish_trees(self) -> None:
-        """Publish the learned trees, or begin to learn; queries come before either, so that they are never older."""
+        """Publish the learned trees, or begin to learn; the agenda comes first, so that it is never older."""
         now = time.monotonic()
         if self._asked_of < self._folded and self._has_time(now):
             self._publish_agenda()
@@ -367,7 +368,7 @@ class RelearningFolder(LogFolder):
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
             fence=self.fence(), report=report,
         )  # fmt: skip
-        self._learning = None  # not before: where the store takes nothing now, it takes these trees later
+        self._learning = None  # only now, so that these trees are published later if the store refuses them
         self._outdated = False
         self._published_at, self._cost_s = now, learnt.cost_s
         _log.debug(

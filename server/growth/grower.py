@@ -1,10 +1,10 @@
-"""The grower: one process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
+"""The grower: a process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
 
-Models take turns by computing time, not by steps: the one that took least lately comes first. Models with long steps
+Models take turns by computing time, not by steps: the one that used least recently comes first. Models with long steps
 grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
 
-The grower shares only the store with the server, and ends at once when its standard input ends, because the server has
-ended then. It may be killed at any time: a tree is published in one transaction, and the log has everything.
+The grower shares only the store with the server. It ends at once when its standard input ends, which means that the
+server has ended. It may be killed at any time: a tree is published in one transaction, and the log has everything.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from quercus.specification.server import (
 )
 from quercus.storage import Fenced, ModelRecord, NotFound, StorageError, Store
 
-_log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
+_log = logging.getLogger("quercus.server.growth.grower")  # even if it runs as __main__
 NICENESS: Final = 5  # answering calls has priority over growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
@@ -66,25 +66,25 @@ ROUND_S: Final = 0.1
 """Seconds of steps after which a round ends, so that models that have changed meanwhile get their turn."""
 
 STEPS_SHARE: Final = 4
-"""A round takes at least this many times as long as its beginning, which is long with very many models."""
+"""The steps of a round take at least this multiple of its beginning, which takes long with very many models."""
 
 LONG_STEP_S: Final = 0.5
-"""CPU seconds of a step that keeps others waiting."""
+"""CPU seconds from which on a step is long, because others wait for it."""
 
 LONG_STEPS: Final = 2
-"""Number of long steps, one after the other, after which a model grows in a process of its own."""
+"""Number of successive long steps after which a model grows in a process of its own."""
 
 LARGE_MODEL: Final = 10_000_000
-"""Rows times attributes times classes from which on a model grows in a process of its own, however long its steps."""
+"""Rows × attributes × classes from which on a model grows in a process of its own, however long its steps."""
 
 BYTES_OF_LARGE: Final = 100
-"""A model is large from one in this many of the bytes that it may take: only processes of models are measured."""
+"""The same threshold is at most the bytes that a model may take, divided by this: only model processes are measured."""
 
 REST_AFTER_S: Final = 2.0 * QUIET_S
-"""Seconds without a change after which the grower looks at the store more rarely: so late that the server wakes it."""
+"""Seconds without a change after which the grower polls the store more rarely; by then, the server wakes it."""
 
 STORE_RETRY_S: Final = 5.0
-"""Longest time, in seconds, until a model is tried again after the store took nothing: somebody waits for its tree."""
+"""Longest time, in seconds, until a model is tried again after the store failed, since somebody waits for its tree."""
 
 
 class Grower:
@@ -92,16 +92,16 @@ class Grower:
 
     Parameters
     ----------
-    store : open in this process.
-    keep : tree versions of each model that are kept.
-    interval_s : between two trees of a model while rows arrive, in seconds.
+    store : store, open in this process.
+    keep : number of tree versions of each model that are kept.
+    interval_s : seconds between two trees of a model while rows arrive.
     agenda_share : share of the time for choosing the queries of a model.
-    learners : learners that learn from all evidence each time; None: processes of the grower.
-    notify : called with the name of a model before each step of it, with nothing after it.
-    notify_damage : called with the name of a model that cannot be read, and the reason; without one when it can be read
+    learners : processes of learners that learn again from all evidence; by default, new ones.
+    notify : called with the name of a model before each step, and with "" after it.
+    notify_damage : called with the name of a model that cannot be read, and the reason; with "" once it can be read
         again, or is gone.
-    share : which models are this grower's, where several share the store; None: all are.
-    apart : processes of large models; None: all models grow here.
+    share : the models that this grower is responsible for; by default, all.
+    apart : processes of large models; None if all models grow here.
     """
 
     def __init__(
@@ -127,24 +127,26 @@ class Grower:
         self._share = SoleShare() if share is None else share
         self._apart = apart
         self._members: Sequence[str] = ()  # of the last round
-        self._models: dict[int, LogFolder] = {}  # by key, as the others
+        self._models: dict[int, LogFolder] = {}  # by key, like the other dictionaries
         self._failures: dict[int, int] = {}
-        self._damaged: dict[int, str] = {}  # the names that were reported
+        self._damaged: dict[int, str] = {}  # names that were reported
         self._seen = 0  # number of the newest change that was read
         self._busy: set[int] = set()  # changed, or worked on in the last round
-        self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
+        self._wake_at: dict[int, float] = {}  # when other models have something to do, or are tried again
         self._saved_apart: dict[int, SavedGrowth] = {}  # of models that grow in processes of their own
-        self._damaged_apart: dict[str, str] = {}  # why each model in a process of its own is damaged, by name
+        self._damaged_apart: dict[
+            str, str
+        ] = {}  # damage of models that grow in processes of their own, by name
         self._recent = RecentTime()
-        self._long_steps: dict[int, int] = {}  # one after the other
-        self._sizes: dict[int, int] = {}  # attributes times classes
+        self._long_steps: dict[int, int] = {}  # number of successive ones
+        self._sizes: dict[int, int] = {}  # attributes × classes
 
     def run_round(self) -> bool:
-        """Give models that may have something to do a step, in the order of their turns; return whether any had.
+        """Let models that may have something to do take a step, in turn; return whether there is more to do.
 
-        A step is short: a chunk of the log, or a tree that follows it. Slow learning happens elsewhere, and takes one
-        step to begin and one to end. A round ends early so that nobody waits; the remaining models come in the next
-        one.
+        A step is short: a chunk of the log, or a tree that follows it. Slow learning happens in other processes, and
+        takes one step to begin and one to end. A round ends early, so that nobody waits; the remaining models come in
+        the next one.
         """
         begun = time.monotonic()
         self._follow_changes()
@@ -167,7 +169,7 @@ class Grower:
         return bool(self._busy)
 
     def _grows_elsewhere(self, record: ModelRecord) -> bool:
-        """Move a large model into a process of its own; return whether it was, or is grown no further."""
+        """Move a large model to a process of its own; return whether it grows there, or has been stopped."""
         apart, key = self._apart, record.key
         if apart is None:
             return False
@@ -175,7 +177,7 @@ class Grower:
             is_stopped = 0 < apart.most_bytes <= stopped_above(record.report)
             if not (is_stopped or self._is_large(record, apart.most_bytes)):
                 return False
-        except Exception:  # it is damaged: its step finds out how
+        except Exception:  # the model is damaged, which its step reports
             return False
         if not is_stopped:
             if key in self._models:
@@ -189,7 +191,7 @@ class Grower:
         return True
 
     def _is_large(self, record: ModelRecord, most_bytes: int) -> bool:
-        """Return whether a model is large, or its last steps were long; `most_bytes` is what it may take, 0: any."""
+        """Return whether a model is large, or its last steps were long; `most_bytes` is its memory limit, 0 if none."""
         key = record.key
         most = min(LARGE_MODEL, most_bytes // BYTES_OF_LARGE) if most_bytes else LARGE_MODEL
         if key not in self._sizes:
@@ -198,12 +200,12 @@ class Grower:
         return record.instance_count * self._sizes[key] >= most or self._long_steps.get(key, 0) >= LONG_STEPS
 
     def _follow_processes(self) -> None:
-        """Follow the processes of large models: one that takes too much memory is grown no further, which is said."""
+        """Follow the processes of large models, and report and stop models that take too much memory."""
         if self._apart is None:
             return
         for exceeded in self._apart.collect_exceeded():
             key, model, most_bytes = exceeded.key, exceeded.name, self._apart.most_bytes
-            with suppress(NotFound, Fenced):  # it is deleted, or another's to grow
+            with suppress(NotFound, Fenced):  # the model was deleted, or another grower has it
                 record = self._store.get_model(model)
                 if record.key == key:
                     fence, report = self._share.get_fence(key, model), with_stop(record.report, most_bytes)
@@ -219,13 +221,13 @@ class Grower:
                 self._notify_damage(name, reason)
 
     def _follow_changes(self) -> None:
-        """Read which models changed; those that failed wait for their time."""
+        """Read which models changed; models that failed wait until they are tried again."""
         if (members := self._share.members) is not self._members:
             for key in self._apart.keys if self._apart is not None else ():
                 if not self._share.is_responsible(key):
                     self._forget_model(key)
-            self._share.release_others()  # first: where the store fails, it is tried again
-            self._members, self._seen = members, 0  # what belonged to others until now has changed as well
+            self._share.release_others()  # first, so that it is tried again if the store fails
+            self._members, self._seen = members, 0  # models that belonged to others count as changed
         for change in self._store.changes(self._seen):
             self._seen = change.number
             if change.tree_version is None:
@@ -236,12 +238,12 @@ class Grower:
                 self._apart.note_change(change.key)
             elif change.key not in self._failures:
                 folding = self._models.get(change.key)
-                if folding is None or not folding.is_resting(change):  # else it waits for its time to wake
+                if folding is None or not folding.is_resting(change):  # otherwise it waits until `wake_at`
                     self._busy.add(change.key)
 
     @property
     def is_settled(self) -> bool:
-        """True if the growers that share the store are those of the last round, and no process has ended since."""
+        """True if the members have not changed since the last round, and there is no news of processes."""
         if self._apart is not None and self._apart.has_news:
             return False
         return self._share.members is self._members
@@ -268,7 +270,7 @@ class Grower:
             self._models[key].forget_saved()
         saved = self._saved_apart.get(key)
         self._forget_model(key)
-        if saved is not None:  # its process is gone by now, and writes it no more
+        if saved is not None:  # its process has ended, so it does not write the file again
             saved.remove_file()
         self._share.drop_model(key)
 
@@ -293,7 +295,7 @@ class Grower:
             folding = self._folder_of(record)
             if folding.run_step(record, others_behind):
                 self._busy.add(key)
-        except Fenced:  # the other gives the model back in a moment, if it is to be grown here
+        except Fenced:  # if this grower is responsible now, the other will soon release the model
             _log.debug("model %s is grown by another grower", record.name)
             self._forget_model(key)
             if self._share.is_responsible(key):
@@ -312,13 +314,13 @@ class Grower:
         return now - begun
 
     def close(self) -> None:
-        """End the processes that learn, and those of large models."""
+        """End the processes of learners and of large models."""
         self._learners.close()
         if self._apart is not None:
             self._apart.close()
 
     def save_growth(self) -> None:
-        """Save the growth of all models, so that other processes can continue from here."""
+        """Save the folded states of all models, so that other processes can continue from them."""
         for folding in self._models.values():
             folding.save_growth()
 
@@ -359,7 +361,7 @@ class Grower:
         return folding
 
     def _retry_later(self, record: ModelRecord, error: Exception) -> None:
-        """Log the error and try again after twice the time. A model that was deleted meanwhile is not a failure."""
+        """Log the error, and try again after a growing delay. A model that was deleted meanwhile is not a failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
         except NotFound:
@@ -373,7 +375,7 @@ class Grower:
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
         delay = growing_pause_s(count, FIRST_RETRY_S, last)
         self._wake_at[record.key] = time.monotonic() + delay
-        if isinstance(error, StorageError | LearningFailedError):  # the folded state is sound
+        if isinstance(error, StorageError | LearningFailedError):  # the folded state is still right
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
             return
         if record.key in self._models:
@@ -397,14 +399,14 @@ def run_grower(
     pulse: HeartbeatWriter,
     may_end: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Grow until `may_end`: rounds while there is work, then wait for the store to change or a learning to end.
+    """Grow until `may_end`: run rounds while there is work, then wait for changes of the store or the end of learning.
 
-    Where the store stays as it is, looks at it become rarer; the server says when it has changed it.
+    If the store does not change for a while, it is polled more rarely; the server wakes the grower after a change.
 
     Returns
     -------
     bool
-        Whether there was work left at the end.
+        Whether there is work left at the end.
     """
     delay = FIRST_RETRY_S
     while True:
@@ -436,7 +438,7 @@ def run_grower(
 
 
 def main() -> None:
-    """Run the grower until the parent goes away."""
+    """Run the grower until its parent ends."""
     parser = argparse.ArgumentParser(prog="quercus-grower")
     parser.add_argument("url")
     parser.add_argument("--poll-ms", type=int, default=POLL_MS.default)
@@ -470,7 +472,7 @@ def main() -> None:
             is_leaving.set()
         elif line == LOOK:
             learners.end_wait()
-        elif line in LOG_LEVELS:  # how much to log
+        elif line in LOG_LEVELS:
             logs.set_level(line)
             learners.set_log_level(line)
             if apart is not None:
@@ -478,9 +480,10 @@ def main() -> None:
 
     end_with_parent(on_line)
     keep_small()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
-    os.nice(NICENESS)  # a process of one model adds to that of its grower
+    # Ctrl-C and the end of a terminal reach the whole process group; the server decides what happens
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)  # for a process of one model, on top of that of its grower
     output = private_output()
 
     def learning_queue() -> LearningQueue:
@@ -501,9 +504,8 @@ def main() -> None:
             place = f"{socket.gethostname()[:100]}, process {os.getpid()}"
             share = group = GrowerShare(store, member, place, arguments.ttl_s)
             group.start()
-            signal.signal(
-                signal.SIGTERM, lambda *_: sys.exit()
-            )  # it leaves the group, and others need not wait
+            # on SIGTERM, leave the group, so that others need not wait until the membership ends
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     grower = Grower(
         store,
         arguments.keep_trees,

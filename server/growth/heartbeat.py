@@ -1,7 +1,7 @@
-"""Heartbeats of the grower: lines of JSON on a separate pipe, which its server reads.
+"""Heartbeats of the grower: lines of JSON on a pipe, which its server reads.
 
-The loop of the grower writes them: the model before each step, unless it was the same model within the last second, and
-one line a second while there is nothing to do. So the last heartbeat of a hanging grower names the model.
+The grower's loop writes one before each step of a model, unless it wrote one for the same model within the last second,
+and one each second while there is nothing to do. So the last heartbeat of a hanging grower names the model.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Heartbeat:
 
     Attributes
     ----------
-    at : the model that a step is taken of; empty between two steps.
-    learning : models that are being learned or grown now, in separate processes.
-    waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
+    at : the model of the present step; empty between two steps.
+    learning : models that are being learned or grown in separate processes.
+    waiting : models that wait for such a process, in order; at most `MOST_NAMES`.
     waiting_count : number of all waiting models.
     damaged : models that cannot be read, each with the reason; at most `MOST_NAMES`.
     """
@@ -39,12 +39,12 @@ class Heartbeat:
     damaged: tuple[tuple[str, str], ...] = ()
 
     def encode(self) -> bytes:
-        """Return it as a line."""
+        """Return the heartbeat as a line."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> Heartbeat:
-        """Read a line; ``ValueError`` where it is not a heartbeat."""
+        """Read a line; raise ``ValueError`` if it is not a heartbeat."""
         read: Any = json.loads(line)
         if not isinstance(read, dict) or not {field.name for field in fields(cls)}.issuperset(read):
             raise ValueError("it is not a heartbeat")
@@ -56,19 +56,19 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class LearningQueue:
-    """Models that are learned or grown in separate processes: those under way, and those that wait."""
+    """Models that are being learned or grown in separate processes, and models that wait for one."""
 
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
 
 
 class HeartbeatWriter:
-    """Writes heartbeats, from the loop of the grower alone.
+    """Writes heartbeats; to be used only by the grower's loop.
 
     Parameters
     ----------
-    descriptor : file descriptor to write to; a reader that does not read delays nothing.
-    line : says which models learn again, and which wait.
+    descriptor : file descriptor to write to; it never blocks.
+    line : returns the models that are learned in other processes, and those that wait.
     """
 
     def __init__(self, descriptor: int, line: Callable[[], LearningQueue] = LearningQueue) -> None:
@@ -79,7 +79,7 @@ class HeartbeatWriter:
         os.set_blocking(descriptor, False)
 
     def report_model(self, model: str) -> None:
-        """Report the model whose step begins, if it is another one and once a second; "" means none."""
+        """Report the model whose step begins, if it is another one, and once a second; "" stands for none."""
         now = time.monotonic()
         begins_another = model not in {"", self._last.at}
         if begins_another or now - self._written_at >= BEAT_S:
@@ -90,13 +90,13 @@ class HeartbeatWriter:
             self._write_changed(at=model, **told)
 
     def report_damage(self, model: str, reason: str) -> None:
-        """Report a model that cannot be read; without a reason: one that can be read again, or is gone."""
+        """Report a model that cannot be read; an empty reason means that it can be read again, or is gone."""
         others = [each for each in self._last.damaged if each[0] != model]
         found = [*others, (model, reason[:MOST_REASON])] if reason else others
         self._write_changed(damaged=tuple(found[-MOST_NAMES:]))
 
     def _write_changed(self, **changed: Any) -> None:
-        """Write what was said last, with what has changed."""
+        """Write the last heartbeat again, with changes."""
         self._last = replace(self._last, **changed)
         with contextlib.suppress(BlockingIOError):
             os.write(self._descriptor, self._last.encode())

@@ -1,8 +1,8 @@
-"""The learners of a grower: processes that learn from all evidence, so that the grower continues meanwhile.
+"""The learners of a grower: processes that learn from all evidence while the grower continues.
 
-There are few, each with one model at a time. Models wait for a process in the order of their arrival, and join the end
-of the queue again, so that no model keeps another from learning. A process ends at once when its result is no longer
-wanted.
+There are a few processes, each of which learns one model at a time. Models wait for a process in order of arrival, and
+then join the end of the queue again, so that no model keeps another from learning. A process is killed as soon as its
+result is no longer wanted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from quercus.server.growth.relearning import LearnedTrees, LearningTask
 from quercus.server.telemetry import logs
 
 LEARNERS: Final = 4
-"""Most processes that learn at once. Each holds the evidence of its model; the system decides how they share cores."""
+"""Most processes that learn at once. Each holds the evidence of its model; the system shares out the cores."""
 
 IDLE_LEARNERS: Final = 1
-"""Number of idle processes that stay for the next model, which then starts a second earlier."""
+"""Number of idle processes that stay for the next model, which saves a second of startup."""
 
 
 class LearningFailedError(Exception):
-    """A model could not be learned; the text says why."""
+    """A model could not be learned; the message says why."""
 
 
 @dataclass(eq=False)
@@ -38,14 +38,14 @@ class RunningTask:
     Attributes
     ----------
     task : the learning task.
-    outcome : result of the task, once it has ended.
+    outcome : result of the task; None until it has ended.
     """
 
     task: LearningTask
     outcome: LearnedTrees | LearningFailedError | None = None
 
     def get_outcome(self) -> LearnedTrees:
-        """Return the outcome of learning; raise ``LearningFailedError`` if there is none."""
+        """Return the learned trees; raise ``LearningFailedError`` if there are none."""
         if isinstance(self.outcome, LearnedTrees):
             return self.outcome
         raise self.outcome or LearningFailedError("it has not ended yet")
@@ -59,11 +59,11 @@ class _LearnerProcess(ChildProcess):
     def start_learning(self, learning: RunningTask) -> None:
         self.learning = learning
         self.send_line(json.dumps(asdict(learning.task)))
-        if self.has_ended:  # its reader may have found that out before there was anything to end
+        if self.has_ended:  # its reader thread may have noticed before there was a task to end
             self._finish_learning(LearningFailedError("the learner has ended"))
 
     def kill(self) -> None:
-        """Kill the process: its outcome is not wanted any more."""
+        """Kill the process, whose outcome is no longer wanted."""
         self.learning = None
         self.has_ended = True
         self.process.kill()
@@ -73,7 +73,7 @@ class _LearnerProcess(ChildProcess):
             while process.stdout is not None and (outcome := _read_answer(process.stdout)) is not None:
                 self._finish_learning(outcome)
             self.has_ended = True
-            process.kill()  # it has closed its output: whatever it does is of no use
+            process.kill()  # it has closed its output, so it is of no more use
         self._finish_learning(LearningFailedError(f"the learner ended with code {process.returncode}"))
 
     def _finish_learning(self, outcome: LearnedTrees | LearningFailedError) -> None:
@@ -84,13 +84,13 @@ class _LearnerProcess(ChildProcess):
 
 
 class LearnerPool:
-    """Processes that learn, started when there is something to learn.
+    """Processes that learn; they are started when there is something to learn.
 
     Parameters
     ----------
-    url : address of the store.
-    log_format : format of the learners' logs.
-    most : processes at once.
+    url : URL of the store.
+    log_format : format of the processes' logs.
+    most : most processes at once.
     """
 
     def __init__(self, url: str, log_format: str = "human", most: int = LEARNERS) -> None:
@@ -104,11 +104,11 @@ class LearnerPool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes."""
+        """The ids of the processes."""
         return [each.process.pid for each in self._processes]
 
     def learning_queue(self) -> LearningQueue:
-        """Return which models learn, and which wait for a process, the next one first."""
+        """Return the models that are being learned, and those that wait for a process, in order."""
         learning = tuple(each.task.model for each in self._running if each.outcome is None)
         return LearningQueue(learning, tuple(each.task.model for each in self._waiting))
 
@@ -120,7 +120,7 @@ class LearnerPool:
         return learning
 
     def cancel_task(self, learning: RunningTask) -> None:
-        """Stop a learning at once."""
+        """Stop a task at once."""
         if learning in self._waiting:
             self._waiting.remove(learning)
         if learning in self._running:
@@ -131,7 +131,7 @@ class LearnerPool:
         self._assign_waiting()
 
     def collect_ended(self) -> set[int]:
-        """Return the keys of models whose learning has ended since this was last asked, and begin what waits."""
+        """Return the keys of models whose tasks have ended since the last call, and start waiting tasks."""
         self._news.clear()
         done = [learning for learning in self._running if learning.outcome is not None]
         self._running = [learning for learning in self._running if learning.outcome is None]
@@ -139,11 +139,11 @@ class LearnerPool:
         return {learning.task.key for learning in done}
 
     def wait_for_news(self, timeout_s: float) -> bool:
-        """Wait until a learning has ended, or `end_wait`, but not longer than the timeout."""
+        """Wait until a task ends or `end_wait` is called; return False if the time runs out first."""
         return self._news.wait(timeout_s)
 
     def end_wait(self) -> None:
-        """End the wait for news, or the next one. In any thread."""
+        """End the present wait for news, or the next one. Thread-safe."""
         self._news.set()
 
     def set_log_level(self, level: str) -> None:
@@ -152,7 +152,7 @@ class LearnerPool:
             each.send_line(level)
 
     def close(self) -> None:
-        """End all of them."""
+        """End all processes."""
         self._waiting.clear()
         for each in self._processes:
             each.kill()
@@ -171,7 +171,7 @@ class LearnerPool:
                     command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
                     idle.append(_LearnerProcess([*command, *options], self._news))
                     self._processes.append(idle[0])
-            except OSError as error:  # no memory or no process to be had: perhaps later
+            except OSError as error:  # out of memory or of processes, perhaps only for now
                 learning.outcome = LearningFailedError(f"no learner can be started: {error}")
                 self._news.set()
                 continue
@@ -181,7 +181,7 @@ class LearnerPool:
 
 
 def _read_answer(answers: IO[bytes]) -> LearnedTrees | LearningFailedError | None:
-    """Read one answer of a learner; None at the end, or where it ended within an answer."""
+    """Read one answer of a learner; None at the end, even if that is within an answer."""
     try:
         said = json.loads(answers.readline())
         data = answers.read(said["bytes"])

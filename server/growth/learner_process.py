@@ -1,8 +1,8 @@
 """A process that learns one model at a time: ``python -m quercus.server.growth.learner_process URL``.
 
-Its grower writes what to learn to its standard input, a line of JSON each, and reads the trees from its standard
-output: a line of JSON, and as many bytes as that line says. It ends with its grower, and may be killed at any moment:
-it writes nothing to the store.
+Its grower writes tasks to its standard input, each a line of JSON, and reads the trees from its standard output: a line
+of JSON, and as many bytes as that line says. It ends with its grower, and may be killed at any moment, because it
+writes nothing to the store.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from quercus.specification.server import LOG_LEVELS
 from quercus.storage import NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
-NICENESS: Final = 5  # more than the grower's, whose trees follow the log and have priority
+NICENESS: Final = 5  # on top of the grower's, whose trees follow the log and have priority
 
 
 def run_tasks(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:
-    """Learn for ever."""
+    """Run learning tasks for ever."""
     while True:
         task = tasks.get()
         said: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""Large models grow in processes of their own, one each, so that they delay no other model and their memory is known.
+"""Processes for large models, one for each, so that these delay no other model, and their memory can be measured.
 
-The grower starts a process for each large model, a grower of this model alone (`quercus.server.growth.grower` with
-``--only``). The system divides the cores among them, and they have a lower priority than the grower. A few run at once;
-where more models are large, they take turns. A process may be killed at any time: the log has everything, and the saved
-growth of the model most of the work. One that takes more memory than a model may is killed, and not started again.
+The grower starts a process for each large model, which is a grower of that model alone (`quercus.server.growth.grower`
+with ``--only``). The system shares out the cores; these processes have a lower priority than the grower. A few run at
+once; if more models are large, they take turns. A process may be killed at any time: the log has everything, and the
+saved growth most of the work. A process that takes more memory than a model may is killed, and not started again.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ PROCESSES: Final = 4
 """Most models that grow in processes of their own at once."""
 
 TURN_S: Final = 60.0
-"""Seconds that a process works at least while other models wait for one; then it ends after the current step."""
+"""Least seconds that a process works while other models wait for one; then it ends after the current step."""
 
 MEMORY_POLL_S: Final = 0.1
-"""Seconds between two looks at the memory of the processes."""
+"""Seconds between two measurements of the processes' memory."""
 
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 
 LEAVE: Final = "leave"
-"""The line that tells a process to end because another model is to have its turn."""
+"""The line that makes a process end, because it is another model's turn."""
 
 WORK_LEFT: Final = 75
 """Exit code of a process that left in the middle of its work."""
@@ -49,7 +49,7 @@ NO_WORK_LEFT: Final = 76
 
 @dataclass(frozen=True)
 class ExceededModel:
-    """A model whose process was killed because it took `used_bytes` of memory, more than a model may."""
+    """A model whose process was killed because it took more memory than a model may, `used_bytes`."""
 
     key: int
     name: str
@@ -61,22 +61,22 @@ class _ModelProcess(ChildProcess):
         self.name = name
         self.started_at = time.monotonic()
         self.beat = Heartbeat(at=name)
-        self.used_bytes = 0  # when it was killed for that
+        self.used_bytes = 0  # set if it was killed for its memory
         self.is_leaving = False
         super().__init__(command, news)
 
     @property
     def may_leave(self) -> bool:
-        """True if it has had its turn, or has nothing to do."""
+        """True if the process has had its turn, or has nothing to do."""
         return not self.is_leaving and (not self.beat.at or time.monotonic() >= self.started_at + TURN_S)
 
     def kill(self) -> None:
-        """Kill it, and wait until it is gone."""
+        """Kill the process, and wait until it has ended."""
         self.process.kill()
         self.join()
 
     def held_bytes(self) -> int:
-        """Return the memory that it and the processes that learn for it hold now, see `private_bytes`."""
+        """Return the present memory of the process and of its learner processes, see `private_bytes`."""
         pids = [self.process.pid]
         with contextlib.suppress(OSError):
             children = Path(f"/proc/{pids[0]}/task/{pids[0]}/children").read_text(encoding="ascii")
@@ -91,19 +91,19 @@ class _ModelProcess(ChildProcess):
                         before, self.beat = self.beat, Heartbeat.decode(line)
                         if self.beat.damaged != before.damaged:
                             self._news.set()
-            process.wait()  # before its standard input is closed, which would end it with another code
+            process.wait()  # before its standard input is closed, which would change its exit code
         self.has_ended = True
         self._news.set()
 
 
 class ModelProcesses:
-    """The large models of a grower.
+    """The large models of a grower, and their processes.
 
     Parameters
     ----------
-    command : command of a process, without the number of its model, which comes last.
-    most_bytes : memory that a model may take; 0: any.
-    most : processes at once.
+    command : command of a process, without the key of its model, which is added at the end.
+    most_bytes : most memory that a model may take; 0 for any.
+    most : most processes at once.
     """
 
     def __init__(self, command: Sequence[str], most_bytes: int, *, most: int = PROCESSES) -> None:
@@ -126,12 +126,12 @@ class ModelProcesses:
 
     @property
     def keys(self) -> Sequence[int]:
-        """The models."""
+        """The keys of the models."""
         return tuple(self._names)
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process of each model that has one, by name."""
+        """The process id of each model that has a process, by name."""
         return {each.name: each.process.pid for each in self._running.values() if not each.has_ended}
 
     @property
@@ -160,13 +160,13 @@ class ModelProcesses:
         return min(self._retry_at.values(), default=float("inf"))
 
     def add_model(self, key: int, name: str) -> None:
-        """Grow a model in a process of its own as soon as one is free."""
+        """Add a model, which grows as soon as a process is free."""
         self._names[key] = name
         self._waiting.append(key)
         self._start_waiting()
 
     def note_change(self, key: int) -> None:
-        """A model has changed: it needs a process again if it had nothing to do, or soon will have none."""
+        """Note that a model has changed: it needs a process again if it has none, or its process is about to leave."""
         running = self._running.get(key)
         if running is not None:
             if running.is_leaving:
@@ -176,7 +176,7 @@ class ModelProcesses:
             self._start_waiting()
 
     def drop_model(self, key: int) -> None:
-        """Grow a model no longer; its process is gone when this returns."""
+        """Remove a model; its process has ended when this returns."""
         running = self._running.pop(key, None)
         if running is not None:
             running.kill()
@@ -187,7 +187,7 @@ class ModelProcesses:
             self._waiting.remove(key)
 
     def collect_exceeded(self) -> list[ExceededModel]:
-        """Return the models that took too much memory, until they are dropped; let those that wait have their turns."""
+        """Follow processes that have ended, start others, and return the models that took too much memory."""
         self._news.clear()
         for key, process in [*self._running.items()]:
             if process.has_ended:
@@ -231,7 +231,7 @@ class ModelProcesses:
                     name,
                     self._news,
                 )
-            except OSError as error:  # no memory or no process to be had: perhaps later
+            except OSError as error:  # out of memory or of processes, perhaps only for now
                 self._retry_at[key] = time.monotonic() + LAST_RETRY_S
                 _log.error("no process for model %s can be started (%s); trying again later", name, error)
                 continue
@@ -246,13 +246,13 @@ class ModelProcesses:
             process.send_line(LEAVE)
 
     def _giving_way(self) -> list[_ModelProcess]:
-        """Return the processes that are to leave because other models wait, those that have run longest."""
+        """Return the processes that must leave because other models wait: those that have run longest."""
         wanted = len(self._waiting) - sum(each.is_leaving for each in self._running.values())
         longest_first = sorted(self._running.values(), key=lambda each: each.started_at)
         return [each for each in longest_first if each.may_leave][: max(0, wanted)]
 
     def set_log_level(self, level: str) -> None:
-        """Set the log level of the processes. In any thread."""
+        """Set the log level of the processes. Thread-safe."""
         for each in [*self._running.values()]:
             each.send_line(level)
 
@@ -264,7 +264,7 @@ class ModelProcesses:
         self._running.clear()
 
     def _kill_exceeding(self) -> None:
-        """Kill each process that takes more memory than a model may, also in the middle of a step."""
+        """Kill each process that takes more memory than a model may, even in the middle of a step."""
         while not self._closed.wait(MEMORY_POLL_S):
             for each in [*self._running.values()]:
                 if not each.has_ended and (used := each.held_bytes()) > self.most_bytes:
@@ -273,9 +273,9 @@ class ModelProcesses:
 
 
 def private_bytes(pid: int) -> int:
-    """Return the memory that a process holds for itself: without libraries, and files that it has mapped.
+    """Return the private memory of a process: without shared libraries and mapped files.
 
-    It is 0 where the system does not tell in the way of Linux.
+    Return 0 if the system has no ``/proc`` like that of Linux.
     """
     try:
         _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()

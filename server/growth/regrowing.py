@@ -1,4 +1,4 @@
-"""Trees grown anew from the whole log of a model, in one store and in another, and compared to the byte."""
+"""Growing trees again from whole logs in two stores, and comparing them byte by byte."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from quercus.server.wire.models import first_specification
 from quercus.storage import CorruptStore, ModelRecord, Store
 
 MAX_EVENTS: Final = 100_000
-"""Longest log of a model that is grown anew: some seconds for each store."""
+"""Most events of a log from which trees are grown again, which takes some seconds for each store."""
 
 
 @dataclass(frozen=True)
 class RegrownModels:
-    """The models that were grown anew.
+    """The models whose trees were grown again.
 
     Attributes
     ----------
-    names : their ids; their trees are equal in both stores.
-    too_long : number of models whose logs have more than `MAX_EVENTS` events.
+    names : ids of the models, whose trees are equal in both stores.
+    too_long : number of models that were left out, because their logs have more than `MAX_EVENTS` events.
     """
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class RegrownModels:
 
 
 def regrow_model(store: Store, model: str, as_of: int) -> bytes:
-    """Return the stored form of a model's trees, grown from its log up to an event and from nothing else.
+    """Return the stored form of a model's trees, grown only from its log up to an event.
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ def regrow_model(store: Store, model: str, as_of: int) -> bytes:
 def compare_regrown(
     source_url: str, target_url: str, most: int, notify: Callable[[str], object] = lambda _: None
 ) -> RegrownModels:
-    """Grow the trees of some models anew in two stores that should hold the same logs.
+    """Grow the trees of some models again in two stores that should have the same logs, and compare them.
 
     Parameters
     ----------
-    source_url, target_url : the stores.
+    source_url, target_url : URLs of the stores.
     most : most models, spread evenly over those of the target in order of name.
     notify : called with the id of each model before it is grown.
 
     Raises
     ------
     CorruptStore
-        When trees differ.
+        If trees differ.
     """
     with Store.open(source_url) as source, Store.open(target_url) as target:
         models: list[ModelRecord] = []
@@ -77,9 +77,7 @@ def compare_regrown(
             models += page
         grown = [record for record in models if record.sequence_committed]
         short = [record for record in grown if record.sequence_committed <= MAX_EVENTS]
-        spread = (
-            np.linspace(0, len(short) - 1, min(most, len(short))).round().astype(int)
-        )  # first and last too
+        spread = np.linspace(0, len(short) - 1, min(most, len(short))).round().astype(int)
         chosen = [short[number] for number in spread.tolist()]
         for record in chosen:
             notify(record.name)

@@ -1,4 +1,4 @@
-"""Learners that learn again from all evidence: a model of the log up to an event, and of nothing else."""
+"""Learners that learn again from all evidence: they make a model only from the log up to an event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LearningTask:
 
     Attributes
     ----------
-    model, key : id of the model, and the number of the model that has this id.
+    model, key : id and key of the model.
     as_of : sequence of the last event to learn from.
     """
 
@@ -57,7 +57,7 @@ class LearningTask:
 
 
 class ReplacedError(Exception):
-    """The model is gone; another may have its id."""
+    """The model was deleted or replaced."""
 
 
 class LearnedTrees(NamedTuple):
@@ -65,10 +65,10 @@ class LearnedTrees(NamedTuple):
 
     Attributes
     ----------
-    snapshot : the trees as they are stored.
+    snapshot : stored form of the trees.
     nodes : number of nodes of all trees.
-    report : the stored report about the model, beside its trees.
-    cost_s : CPU time that the learning took, in seconds.
+    report : stored form of the report about the model.
+    cost_s : CPU time of learning, in seconds.
     """
 
     snapshot: bytes
@@ -83,7 +83,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     Raises
     ------
     NotFound, ReplacedError
-        When the model is gone.
+        If the model was deleted or replaced.
     """
     started = time.process_time()
     record = store.get_model(task.model)
@@ -102,7 +102,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
         segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
-        if segment.extensions != record.shapes.extensions:  # meanwhile: the grower wants it no more
+        if segment.extensions != record.shapes.extensions:  # extended meanwhile; the grower drops this task
             return learn_model(store, task)
         learner.fold_events(segment.parts)
         last = segment.last
@@ -121,14 +121,14 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
 
 
 class RelearningEngine:
-    """A learner that learns again from all evidence."""
+    """The engine of a learner that learns again from all evidence."""
 
     def __init__(self, specification: Specification) -> None:
         self._evidence = LoggedEvidence(specification)
         self._log = LogEvents(specification)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
-        self._asked: set[int] = set()  # rows of which a query was answered
+        self._asked: set[int] = set()  # rows about which a query was answered
 
     def begin_counting(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
@@ -136,11 +136,11 @@ class RelearningEngine:
 
     @property
     def labelled_rows(self) -> int:
-        """Number of rows with a label that says something."""
+        """Number of rows with a label that is not vacuous."""
         return int(np.count_nonzero(~is_vacuous(self._evidence.contours())))
 
     def with_new_labels(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows labelled since `begin_counting`."""
+        """Return the blocks of accuracy, updated with the rows labelled since `begin_counting`."""
         if self._judged is None:
             return blocks
         contours = self._evidence.contours()
@@ -187,9 +187,9 @@ class RelearningEngine:
 def _branch_names_of(
     specification: Specification, model: LearnedModel, vocabulary: Mapping[int, Sequence[str]]
 ) -> Names:
-    """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
+    """Return the branch names of trees that split nominal attributes by value, and numbers at thresholds.
 
-    Those of belief-entropy trees are classes: a row goes where its value is densest.
+    The branches of belief-entropy trees are classes: a row goes to the one where its value is densest.
     """
     if model.branches_are_classes:
         return (tuple(f"like {name}" for name in specification.frame.classes),) * len(

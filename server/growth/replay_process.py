@@ -1,8 +1,8 @@
 """A process that replays one log for one row: ``python -m quercus.server.growth.replay_process URL``.
 
-The server writes what to replay to its standard input, a line of JSON, and reads a line of JSON from its standard
-output, and as many bytes of the response as that line says. It ends with the server, and may be killed at any moment:
-it writes nothing to the store.
+The server writes the task to its standard input, a line of JSON, and reads a line of JSON from its standard output, and
+as many bytes of the response as that line says. It ends with the server, and may be killed at any moment, because it
+writes nothing to the store.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from quercus.server.growth.replaying import ReplayTask, explain_row
 from quercus.storage import FailedPrecondition, NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.replay_process")  # also when it is run as __main__
-NICENESS: Final = 10  # more than that of growth, which must not wait for it
+NICENESS: Final = 10  # more than that of growth, which has priority
 
 
 def main() -> None:
-    """Replay once."""
+    """Run one replay."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     url, answers = begin_child("quercus-replay", NICENESS, lines.put)
     task = ReplayTask(**json.loads(lines.get()))

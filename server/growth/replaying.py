@@ -1,8 +1,8 @@
-"""A log replayed for one row: what the model said of it, event by event, and which events changed that.
+"""Replaying a log for one row: the predictions for the row, event by event, and the events that changed them.
 
 Trees are a pure function of the log, so nothing is stored for this: the model is grown again. An event changed the
-prediction if the model grown from the log up to it has another first class, or puts the row at another path, than the
-model grown from the log up to the event before.
+prediction if the models grown up to it and up to the event before differ in the likeliest class of the row, or in its
+path.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from quercus.trees import UncertainValues
 from quercus.v1 import tree_pb2 as pb
 
 MAX_EVENTS: Final = 50_000
-"""Events of a log that a replay reads."""
+"""Most events of a log that a replay reads."""
 MAX_VALUES: Final = 20_000_000
-"""Values of these events: 160 MB."""
+"""Most values in these events: 160 MB."""
 MAX_ANSWERS: Final = 2_000
-"""Answers between then and now that are tried, each by a model grown up to it."""
+"""Most answers between then and now; for each, a model is grown."""
 MAX_CHANGES: Final = 200
-"""Changes that are returned."""
+"""Most changes that are returned."""
 TIE: Final = 1e-9
-"""Probabilities that differ by less are equal: the model then has no first class."""
+"""Probabilities that differ by less count as equal; a tie means that there is no likeliest class."""
 
 
 @dataclass(frozen=True)
 class ReplayTask:
-    """A replay that is asked for.
+    """A requested replay.
 
     Attributes
     ----------
-    model, key : id of the model, and the number of the model that has this id.
+    model, key : id and key of the model.
     instance : sequence of the row.
-    then, now : the two events to compare; `now` ends the replay.
+    then, now : the two events to compare; the replay ends with `now`.
     """
 
     model: str
@@ -59,7 +59,7 @@ class ReplayTask:
 
 
 class _Said(NamedTuple):
-    """The prediction of the row: all that a change is judged by, and the message."""
+    """A prediction for the row: class and path, by which changes are found, and the message."""
 
     klass: str
     path: tuple[tuple[str, str], ...]
@@ -70,9 +70,9 @@ class _Said(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Events that are taken together: rows that came together, an answer and what holds since then, or one other event.
+    """Events that are folded together: rows that were pushed together, an answer with its combined label, or one event.
 
-    Trees may ignore the last of these.
+    Trees may ignore a single event.
     """
 
     first: int
@@ -82,7 +82,7 @@ class _Step(NamedTuple):
 
 
 def check_size(model: str, events: int, attributes: int) -> None:
-    """Raise ``FailedPrecondition`` if a log of so many events is more than a replay reads."""
+    """Raise ``FailedPrecondition`` if a log has more events than a replay reads."""
     most = min(MAX_EVENTS, MAX_VALUES // max(1, attributes))
     if events > most:
         raise FailedPrecondition(
@@ -96,9 +96,9 @@ def explain_row(store: Store, task: ReplayTask) -> pb.ExplainRowResponse:
     Raises
     ------
     NotFound, ReplacedError
-        When the model is gone.
+        If the model was deleted or replaced.
     FailedPrecondition
-        When there are more answers between `then` and `now` than are tried.
+        If there are more than `MAX_ANSWERS` answers between `then` and `now`.
     """
     record = store.get_model(task.model)
     if record.key != task.key:
@@ -161,7 +161,7 @@ def _add_found(
     found: Mapping[int, _Said],
     history: Sequence[Event],
 ) -> None:
-    """Add what was found: the predictions of then and now, the answers about the row, and the changes."""
+    """Add the predictions of then and now, the answers about the row, and the changes to a response."""
     response.then.CopyFrom(found[task.then].message)
     response.now.CopyFrom(found[task.now].message)
     for words in label_events(history):
@@ -194,7 +194,7 @@ def _add_found(
 
 
 def _voice_of(event: Event, said: Sequence[LabelEvent]) -> LabelEvent | None:
-    """Return the newest answer that an event comes from: itself, or the last of those that it combines."""
+    """Return the newest answer behind an event: the event itself, or the last one that it combines."""
     upto = [each for each in said if each.event.sequence <= event.sequence]
     return upto[-1] if upto else None
 
@@ -207,7 +207,7 @@ def _follow(
     vocabulary: Mapping[int, Sequence[str]],
     say: Callable[[GrownTrees, int], _Said],
 ) -> dict[int, _Said]:
-    """Return what a learner that follows the log said after each step, in one pass."""
+    """Return the predictions of a learner that follows the log after each step, in one pass."""
     engine.fold_events(log.parts_between(0, then))
     found = {then: say(engine.grown_trees(vocabulary), then)}
     for step in steps:
@@ -227,9 +227,9 @@ def _search(
     vocabulary: Mapping[int, Sequence[str]],
     say: Callable[[GrownTrees, int], _Said],
 ) -> dict[int, _Said]:
-    """Return what a learner that learns again said after the `wanted` events, and around each change, by bisection.
+    """Return the predictions of a relearning learner after the `wanted` events, and around changes, by bisection.
 
-    A part of the log at whose ends the model says the same is not divided further.
+    A part of the log with the same prediction at both ends is not divided further.
     """
     found: dict[int, _Said] = {}
 
@@ -256,7 +256,7 @@ def _search(
 def _say(
     grown: GrownTrees, row: UncertainValues, as_of: int, key: int, specification: Specification
 ) -> _Said:
-    """Return what grown trees say of a row, by the server's own classifier of their stored form."""
+    """Return the prediction of trees for a row, by the server's own classifier of their stored form."""
     classifier = TreeClassifier.of(key, Snapshot(0, as_of, grown.encode(), 0.0), grown.specification)
     answer = classifier.classify(row, want_paths=classifier.names is not None)
     steps = answer.paths[0].steps if answer.paths else ()
@@ -276,13 +276,13 @@ def _say(
 
 @dataclass(frozen=True)
 class _Log:
-    """A log up to an event, in parts that can be divided."""
+    """A log up to an event, which can be divided."""
 
     parts: Sequence[InstanceColumns | Event]
 
     @classmethod
     def read(cls, store: Store, task: ReplayTask) -> _Log:
-        """Read it; ``ReplacedError`` if the model was replaced or extended meanwhile."""
+        """Read the log; raise ``ReplacedError`` if the model was replaced or extended meanwhile."""
         parts: list[InstanceColumns | Event] = []
         last, extensions = 0, store.get_model(task.model).shapes.extensions
         while last < task.now:
@@ -334,7 +334,7 @@ class _Log:
 
 
 def _is_joint(before: _Step, event: Event) -> bool:
-    """Return whether an event has what holds of a row since the answer before, which was stored with it."""
+    """Return whether an event is the combined label that was stored with the answer before it."""
     answer = before.event
     return (
         answer is not None

@@ -1,4 +1,4 @@
-"""The replays of a server, each in a process of its own: few at once, each for a limited time."""
+"""The replays of a server, each in a process of its own; only a few at once, and each for a limited time."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from quercus.storage import FailedPrecondition, NotFound, without_secrets
 from quercus.v1 import tree_pb2 as pb
 
 MOST: Final = 2
-"""Replays at once: each holds a log in memory."""
+"""Most replays at once, because each holds a log in memory."""
 LONGEST_S: Final = 120.0
-"""Time after which a replay is ended."""
+"""Seconds after which a replay is ended."""
 RETRY_S: Final = 2.0
 
 
 class Replays:
-    """Starts replays, and ends them with the call that wants them.
+    """Runs replays, and ends each with its call.
 
     Parameters
     ----------
-    url : address of the store; its secrets reach the processes by their environment.
+    url : URL of the store; its secrets are passed to the processes in their environment.
     log_format : format of the processes' logs.
-    most, longest_s : replays at once, and the time after which one is ended, in seconds.
+    most, longest_s : most replays at once, and seconds after which one is ended.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Replays:
         Raises
         ------
         ResourceExhausted
-            When as many replays as allowed are running.
+            If the most replays allowed are running.
         FailedPrecondition
-            When there is too much to replay, or it takes too long.
+            If there is too much to replay, or it takes too long.
         NotFound
-            When the model is gone.
+            If the model was deleted, replaced or extended meanwhile.
         Unavailable
-            When the process failed.
+            If the process ended early.
         """
         if self._free.locked():
             raise ResourceExhausted(

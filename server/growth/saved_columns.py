@@ -1,12 +1,12 @@
-"""Columns in a file that is whole or is not read.
+"""A file format for columns, with checksums.
 
 Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the CRC-32 of the
 directory as uint32, and the directory as JSON: a head, and name, type, shape, room and CRC-32 of each column. The
-columns follow. Spaces after the directory and zeros after a column fill up to a multiple of 64 bytes. After a column
-that grows there is room for more rows, a hole that takes no space on the disk: a reader that maps the file into memory
-appends there without copying.
+columns follow. Spaces after the directory and zeros after a column pad to a multiple of 64 bytes. A growing column is
+followed by room for more rows, a hole that takes no space on the disk: a reader that maps the file into memory appends
+there without copying.
 
-A file is written beside its place and renamed into it; the checksums reveal damage by a power cut.
+A file is written beside its place and renamed; the checksums reveal damage by a power cut.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ TYPES: Final = ("|i1", "|u1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
 ALIGNMENT: Final = 64
 ROOM_SHARE: Final = 8
-"""The room after a growing column is one part in `ROOM_SHARE` of its rows."""
+"""The room after a growing column is its number of rows divided by this."""
 
 Columns = Mapping[str, NDArray[Any]]
 
 
 class UnreadableFileError(Exception):
-    """The file is none of this format, or is damaged; the message says which."""
+    """The file has another format, or is damaged; the message says which."""
 
 
 class _Entry(NamedTuple):
-    """An entry of the directory: a column; `room` is in rows, after those of `shape`."""
+    """The entry of a column in the directory; `room` counts the rows that may follow those of `shape`."""
 
     name: str
     kind: str
@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
         return np.dtype(self.kind).itemsize * math.prod(self.shape[1:])
 
     def byte_bounds(self, start: int) -> tuple[int, int, int]:
-        """Return where the rows end, their room, and what fills up after them, of a column that starts there."""
+        """Return the ends of the rows, the room and the padding of a column that begins at `start`."""
         rows = start + self.shape[0] * self.row_bytes
         room = rows + self.room * self.row_bytes
         return rows, room, room + -room % ALIGNMENT
@@ -63,12 +63,12 @@ class _Entry(NamedTuple):
 def write_columns(
     path: Path, head: Mapping[str, Any], columns: Columns, growing: Collection[str] = ()
 ) -> None:
-    """Put a file into its place, which only this user may read; ``OSError`` when it cannot be written.
+    """Write a file that only this user may read; raise ``OSError`` if that fails.
 
     Parameters
     ----------
-    path : where it will be.
-    head : of JSON's types.
+    path : path of the file.
+    head : head, of JSON's types.
     columns : arrays of `TYPES`, with one axis or more.
     growing : names of columns that get room for more rows.
     """
@@ -106,21 +106,21 @@ def write_columns(
 
 
 def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return head and columns; these are views of the mapped file, and writing to them does not change it.
+    """Return head and columns. Columns are views of the mapped file, but writing to them does not change the file.
 
     The rows of a growing column are followed by its room, whose values do not matter.
 
     Raises
     ------
     FileNotFoundError
-        There is none.
+        If there is no file.
     UnreadableFileError
-        It is of another format, or damaged.
+        If it has another format, or is damaged.
     """
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < _HEADER.size:
             raise UnreadableFileError("it is too short")
-        # a private mapping: kernels write into the arrays, and the file stays
+        # a private mapping: kernels write into the arrays, but the file does not change
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
@@ -146,12 +146,12 @@ def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedEngine:
-    """An engine to be saved.
+    """The state of an engine for saving, or as it was saved.
 
     Attributes
     ----------
-    head : of JSON's types.
-    columns : may be views. Those of a file that was read have their room after them.
+    head : head, of JSON's types.
+    columns : arrays, maybe views. Those read from a file include their room.
     growing : names of columns that get room for more rows in a file.
     """
 
@@ -160,7 +160,7 @@ class SavedEngine:
     growing: frozenset[str] = frozenset()
 
     def under_name(self, name: str) -> SavedEngine:
-        """Return the same under a name, to be saved together with others."""
+        """Return the same state under a name, to be merged with others."""
         return SavedEngine(
             {name: self.head},
             {f"{name}.{key}": column for key, column in self.columns.items()},
@@ -168,7 +168,7 @@ class SavedEngine:
         )
 
     def merged_with(self, other: SavedEngine) -> SavedEngine:
-        """Return this and another one, both `under_name`, as one."""
+        """Return this state and another, both `under_name`, as one."""
         return SavedEngine(
             {**self.head, **other.head}, {**self.columns, **other.columns}, self.growing | other.growing
         )

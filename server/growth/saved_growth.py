@@ -1,8 +1,8 @@
-"""The folded growth of a model, saved beside the store: after a restart, only the rest of the log is read.
+"""The folded state of a model, saved beside the store, so that after a restart only the rest of the log is read.
 
-The file holds the evidence and its growing tree, which equals that of the whole log bit for bit. A file is used
-only if it fits: this version of Quercus wrote it for this model, and the log still has the same events where the file
-ends. Otherwise it is ignored. A store in PostgreSQL has no folder beside it, and no such files.
+The file has the evidence and the growing tree, which equals that of the whole log bit for bit. It is used only if this
+version of Quercus wrote it for this model, and the log still has the same events where the file ends. A store in
+PostgreSQL has no folder beside it, and so no such files.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ FORMAT: Final = 11
 SUFFIX: Final = "-growth"  # of the folder beside the store's file
 ENDING: Final = ".growth"
 LEAST_S: Final = 0.25
-"""Seconds of folding that are worth a file: a restart repeats them."""
+"""Seconds of folding that are worth a file, because a restart would repeat them."""
 
 SHARE: Final = 10
-"""Saving takes at most this fraction of the time: one part in `SHARE`."""
+"""Saving takes at most one part in `SHARE` of the time."""
 
 LAST_EVENTS: Final = 100
-"""Number of events that are compared to check that the log is still the same."""
+"""Number of events that are compared, to check that the log is still the same."""
 
 FREE_TIMES: Final = 4
-"""A file is saved only if the disk has this many times its size free: the last space is for necessary data."""
+"""A file is saved only if the disk has this many times its size free, because the store's own data come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedPart:
-    """The folded part of a log: its newest sequence number, and the number of its events that are not rows."""
+    """The folded part of a log: its last sequence number, and its number of events that are not rows."""
 
     sequence: int = 0
     heard: int = 0
 
 
 class SavedGrowth:
-    """The file of one model."""
+    """The file with the folded state of one model."""
 
     def __init__(self, store: Store, record: ModelRecord) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class SavedGrowth:
         self._saved_at = -math.inf
 
     def restore_engine(self, engine: TreeEngine) -> FoldedPart:
-        """Restore an engine that has folded nothing from the file; return the part of the log in the file."""
+        """Restore a new engine from the file; return the part of the log that it has folded."""
         if self._path is None:
             return FoldedPart()
         started = time.monotonic()
@@ -79,12 +79,12 @@ class SavedGrowth:
                 "model %s: its saved growth is not used, the log is read instead: %s", self._model, error
             )
             return FoldedPart()
-        self._note_cost(started)  # as a first guess
+        self._note_cost(started)  # as a first estimate of saving
         _log.info("model %s: growth goes on from event %d, as saved", self._model, part.sequence)
         return part
 
     def add_folding_time(self, seconds: float) -> None:
-        """Take note of time that was spent on folding."""
+        """Add time that was spent on folding."""
         self._spent_s += seconds
 
     @property
@@ -95,10 +95,7 @@ class SavedGrowth:
         return self._saved_at + SHARE * self._cost_s
 
     def save_engine(self, engine: TreeEngine, part: FoldedPart) -> None:
-        """Write the file, unless the engine is to grow first.
-
-        If it cannot be written, the log has a line about it, and growth continues.
-        """
+        """Write the file, unless the engine must grow first. If that fails, it is logged, and growth continues."""
         started = time.monotonic()
         saved = engine.saved_state()
         if self._path is None or saved is None:
@@ -129,12 +126,12 @@ class SavedGrowth:
         self._cost_s = self._saved_at - started
 
     def remove_file(self) -> None:
-        """Remove the file, if there is one; if it cannot be removed, a line in the log says so."""
+        """Remove the file, if there is one; if that fails, it is logged."""
         if self._path is not None:
             _remove_file(self._path)
 
     def _matching_values(self, sequence: int) -> dict[str, Any]:
-        """Return the values that must be equal for a file to be used."""
+        """Return the values that a file must match to be used."""
         last = self._store.read_events(self._model, max(0, sequence - LAST_EVENTS), LAST_EVENTS)
         events = [event for event in last if event.sequence <= sequence]
         return {
@@ -149,7 +146,7 @@ class SavedGrowth:
 
 
 def remove_orphaned_files(store: Store) -> None:
-    """Remove the files of deleted models, and incomplete files; a line in the log says what cannot be removed."""
+    """Remove the files of deleted models, and incomplete files; failures are logged."""
     beside = store.beside(SUFFIX)
     if beside is None or not beside.is_dir():
         return

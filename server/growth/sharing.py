@@ -1,8 +1,8 @@
-"""The share of one grower among several of a store: which models are its own, and the right to publish their trees.
+"""The share of one grower among several of a store: the models that it is responsible for, and the right to publish.
 
-Every model belongs to the live member with the highest hash of model and member, so that a member that comes or goes
-moves only its own share of the models. A thread renews the membership, also during a long step. Ownership only divides
-the work: the store decides who may publish (`quercus.storage.Fence`).
+Every model belongs to the live member with the highest hash of model and member, so that only the share of a member
+that comes or goes moves. A thread renews the membership, even during a long step. Responsibility only divides the work:
+the store decides who may publish (`quercus.storage.Fence`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from quercus.storage import Fence, Fenced, StorageError, Store
 
 _log = logging.getLogger(__name__)
 RENEWALS: Final = 3
-"""Number of times that the membership is renewed before it would end."""
+"""Number of times that the membership is renewed within its duration."""
 MEMBERS_POLL_S: Final = 0.2
-"""Longest time between two reads of the other members, in seconds."""
+"""Longest time, in seconds, between two reads of the members."""
 
 
 class SoleShare:
-    """The share of a grower that is the only one of its store: all models, and nobody to be fenced off.
+    """The share of the only grower of a store: all models, without fences.
 
     Attributes
     ----------
-    members : the live members, this one included; another object whenever they change.
+    members : the live members, including this one; a new object whenever they change.
     """
 
     members: Sequence[str] = ()
@@ -39,25 +39,25 @@ class SoleShare:
         return True
 
     def get_fence(self, key: int, name: str) -> Fence | None:
-        """Return the right to publish trees of a model; `Fenced` while another member has it."""
+        """Return the right to publish trees of a model; raise `Fenced` if another member has it."""
         return None
 
     def return_later(self, key: int) -> None:
-        """Another has the model, or it is another's now: `release_others` gives it back then."""
+        """Give up the right to a model; `release_others` tells the store if another member is responsible."""
 
     def drop_model(self, key: int) -> None:
-        """The model is gone, and with it what could be given back."""
+        """Forget a deleted model."""
 
     def release_others(self) -> None:
-        """Give back the models that belong to other members now."""
+        """Release the models for which other members are responsible now."""
 
 
 class GrowerShare(SoleShare):
-    """The models of one grower of several.
+    """The share of one grower among several.
 
     Parameters
     ----------
-    store : open in this process.
+    store : store, open in this process.
     member : identity of this grower.
     place : description of its process and host.
     ttl_s : seconds without a heartbeat after which a member counts as dead.
@@ -66,7 +66,7 @@ class GrowerShare(SoleShare):
     def __init__(self, store: Store, member: str, place: str, ttl_s: float) -> None:
         self._store, self._member, self._place, self._ttl_s = store, member, place, ttl_s
         self._fences: dict[int, Fence] = {}
-        self._doubtful: set[int] = set()  # models that the store may think are taken by this member
+        self._doubtful: set[int] = set()  # models that may be taken by this member according to the store
         self._renew_at = 0.0
         self._trouble = ""
         self._stopping = threading.Event()
@@ -75,8 +75,8 @@ class GrowerShare(SoleShare):
     def start(self) -> None:
         """Become a member, and stay one.
 
-        The growers that a server starts one after the other are one member. The models that an earlier one had taken
-        are released: this one does not know them, and otherwise no member could grow them.
+        The growers that a server starts one after the other are the same member. Models that an earlier one had taken
+        are released, because this one does not know them, and nobody else could take them.
         """
         self._store.release_models(self._member)
         self._renew_and_list()
@@ -86,7 +86,7 @@ class GrowerShare(SoleShare):
         """Leave the group, so that the others need not wait until the membership ends."""
         self._stopping.set()
         self._thread.join()
-        with suppress(StorageError):  # then it counts as dead in a while
+        with suppress(StorageError):  # then the membership ends by itself
             self._store.leave_growers(self._member)
 
     def is_responsible(self, key: int) -> bool:
@@ -94,9 +94,9 @@ class GrowerShare(SoleShare):
         return owner_of(key, self.members) == self._member
 
     def get_fence(self, key: int, name: str) -> Fence:
-        """Return the right to publish trees of a model; `Fenced` while another member has it."""
+        """Return the right to publish trees of a model; raise `Fenced` if another member has it."""
         if key not in self._fences:
-            self._doubtful.add(key)  # a call that fails may have taken it
+            self._doubtful.add(key)  # a call that fails may have taken the model
             fence = self._store.take_model(key, self._member)
             self._doubtful.discard(key)
             if fence is None:
@@ -106,17 +106,17 @@ class GrowerShare(SoleShare):
         return self._fences[key]
 
     def return_later(self, key: int) -> None:
-        """Another has the model, or it is another's now: `release_others` gives it back then."""
+        """Give up the right to a model; `release_others` tells the store if another member is responsible."""
         if self._fences.pop(key, None) is not None:
             self._doubtful.add(key)
 
     def drop_model(self, key: int) -> None:
-        """The model is gone, and with it what could be given back."""
+        """Forget a deleted model."""
         self._fences.pop(key, None)
         self._doubtful.discard(key)
 
     def release_others(self) -> None:
-        """Give back the models that belong to other members now."""
+        """Release the models for which other members are responsible now."""
         gone = [key for key in {*self._fences, *self._doubtful} if not self.is_responsible(key)]
         if gone:
             self._store.release_models(self._member, gone)
@@ -148,27 +148,27 @@ class GrowerShare(SoleShare):
 
 
 class OneModelShare(SoleShare):
-    """The share of a grower that grows one model alone, for the member that owns it.
+    """The share of a process that grows a single model for the responsible member.
 
     Parameters
     ----------
-    store : open in this process.
-    member : identity of the grower that owns the model.
-    key : the model.
+    store : store, open in this process.
+    member : identity of the responsible grower.
+    key : key of the model.
     """
 
     def __init__(self, store: Store, member: str, key: int) -> None:
         self._store, self._member, self._key = store, member, key
         self._fence: Fence | None = None
         self.is_gone = False
-        """True once the model is deleted."""
+        """True once the model was deleted."""
 
     def is_responsible(self, key: int) -> bool:
         """Return whether this is the model."""
         return key == self._key
 
     def get_fence(self, key: int, name: str) -> Fence | None:
-        """Return the right to publish trees of the model; `Fenced` while another member has it."""
+        """Return the right to publish trees of the model; raise `Fenced` if another member has it."""
         if self._fence is None and self._store.may_be_shared:
             self._fence = self._store.take_model(key, self._member)
             if self._fence is None:
@@ -176,17 +176,17 @@ class OneModelShare(SoleShare):
         return self._fence
 
     def return_later(self, key: int) -> None:
-        """Another member has the model."""
+        """Give up the right to the model."""
         if key == self._key:
             self._fence = None
 
     def drop_model(self, key: int) -> None:
-        """The model is gone."""
+        """Note that the model was deleted."""
         self.is_gone |= key == self._key
 
 
 def owner_of(key: int, members: Iterable[str]) -> str | None:
-    """Return the member to which a model belongs; None when there is none.
+    """Return the member that is responsible for a model; None if there are no members.
 
     Examples
     --------

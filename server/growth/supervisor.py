@@ -1,4 +1,4 @@
-"""Keeps the grower process running: starts it, starts it again when it ends, ends it with the server."""
+"""Keeps the grower process running: starts it, restarts it when it ends, and ends it with the server."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
 LAST_DELAY_S: Final = 30.0
 HEALTHY_S: Final = 10.0
-"""A grower that ran for this time resets the delay of restarts."""
+"""Seconds after which a running grower resets the delay of restarts."""
 
 STOP_S: Final = 5.0
 SILENCE_S: Final = 30.0
-"""A grower without a heartbeat for this time hangs, or is stopped. A step of a model takes two seconds at most, ten
-times as long on a busy machine."""
+"""Seconds without a heartbeat after which a grower counts as hanging or suspended. A step of a model takes two seconds
+at most, ten times as long on a busy machine."""
 
 TICK_S: Final = 1.0
-"""Length in seconds of the periods in which silence is counted. A period in which this process stood still counts once,
-however long, and heartbeats that the grower sent meanwhile are read first."""
+"""Length, in seconds, of the periods in which silence is counted. A period in which this process was suspended counts
+once, however long, and heartbeats that the grower sent meanwhile are read first."""
 
 LOADING_S: Final = 60.0
-"""Additional time for the first heartbeat of a grower that was just started."""
+"""Additional seconds for the first heartbeat of a new grower."""
 
 
 class Supervisor:
@@ -45,7 +45,7 @@ class Supervisor:
 
     def __init__(self, config: Config) -> None:
         self.member = uuid.uuid4().hex
-        """Identity of its growers, one after the other, among those that share the store."""
+        """Identity of this server's growers among those that share the store."""
         url, self._secrets = without_secrets(config.store_url)
         self._command = [
             sys.executable, "-m", "quercus.server.growth.grower", url,
@@ -63,29 +63,29 @@ class Supervisor:
         self._wanted = config.grower
         self._restarts = 0
         self._beat = Heartbeat()
-        self._silent_s = 0.0  # for how long nothing was heard
-        self._changed_at = -math.inf  # when a change was noticed last
+        self._silent_s = 0.0  # seconds since the last heartbeat
+        self._changed_at = -math.inf  # time of the last noticed change
 
     @property
     def pid(self) -> int | None:
-        """Process id of the grower, None between two of them."""
+        """Process id of the grower; None while there is none."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     @property
     def restart_count(self) -> int:
-        """Number of times that a grower had to be started again."""
+        """Number of times that the grower was restarted."""
         return self._restarts
 
     @property
     def is_well(self) -> bool:
-        """True if the grower runs, has reported, or if the server runs without one."""
+        """True if the grower runs and makes progress, or the server runs without one."""
         well = admin_pb2.GrowerStatus
         return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
 
     @property
     def is_silent(self) -> bool:
-        """True if the process runs but makes no progress."""
+        """True if the grower runs, but makes no progress."""
         return self.pid is not None and self._silent_s >= SILENCE_S
 
     def status(self) -> admin_pb2.GrowerStatus:
@@ -107,7 +107,7 @@ class Supervisor:
 
     @property
     def damaged(self) -> dict[str, str]:
-        """Models that the grower cannot read, each with what is damaged."""
+        """The damage of models that the grower cannot read, by name."""
         return dict(self._beat.damaged)
 
     def set_log_level(self, level: str) -> None:
@@ -116,7 +116,7 @@ class Supervisor:
         self._send_line(level)
 
     def note_change(self) -> None:
-        """The store has changed: a grower that may look at it rarely by now is to look at once."""
+        """Note that the store has changed, and wake a grower that may poll it rarely by now."""
         now = time.monotonic()
         is_first, self._changed_at = now >= self._changed_at + QUIET_S, now
         if is_first:
@@ -133,7 +133,7 @@ class Supervisor:
         self._task = asyncio.create_task(self._keep_running(process), name="quercus-supervisor")
 
     async def close(self) -> None:
-        """End the grower and wait until it is gone."""
+        """End the grower, and wait until it has ended."""
         self._stopping = True
         if self._task is not None:
             self._task.cancel()
@@ -156,9 +156,9 @@ class Supervisor:
         self._listening.cancel()
 
     async def _start_grower(self) -> subprocess.Popen[bytes]:
-        # The pipe to its standard input is the grower's life line: it ends when this process does.
-        # A separate process group: Ctrl-C in the terminal is for the server, which ends the grower itself.
-        # By subprocess, and not by the event loop: uvloop forks, which gRPC warns of in a process that serves.
+        # The grower ends when the pipe to its standard input ends, with this process.
+        # A separate process group, because Ctrl-C in the terminal is for the server, which ends the grower itself.
+        # By subprocess, not by the event loop: uvloop forks, of which gRPC warns in a process that serves.
         self._process = subprocess.Popen(  # noqa: S603
             self._command,
             bufsize=0,
@@ -167,7 +167,7 @@ class Supervisor:
             env={**os.environ, **self._secrets, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
-        if self._process.stdin is not None:  # one that is stopped and reads nothing keeps nobody waiting
+        if self._process.stdin is not None:  # never wait for a suspended grower that reads nothing
             os.set_blocking(self._process.stdin.fileno(), False)
         self._silent_s, self._beat = -LOADING_S, Heartbeat()
         self._listening = asyncio.create_task(self._read_heartbeats(self._process), name="quercus-heartbeat")
@@ -184,12 +184,12 @@ class Supervisor:
                 self._silent_s, self._beat = 0.0, beat
 
     async def _next_beat(self, stream: asyncio.StreamReader) -> Heartbeat | None:
-        """Return the next heartbeat, None at the end; other output of the grower is ignored."""
+        """Return the next heartbeat, or None at the end; other output of the grower is ignored."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
                     while True:
-                        with contextlib.suppress(ValueError):  # also of a line that is too long
+                        with contextlib.suppress(ValueError):  # also raised for a line that is too long
                             line = await stream.readline()
                             return Heartbeat.decode(line) if line.endswith(b"\n") else None
             self._silent_s += TICK_S
@@ -213,5 +213,5 @@ class Supervisor:
                 try:
                     process = await self._start_grower()
                     break
-                except OSError as error:  # no memory or no process to be had: perhaps later
+                except OSError as error:  # out of memory or of processes, perhaps only for now
                     _log.error("the grower cannot be started (%s); trying again in %.1f s", error, delay)

@@ -1,4 +1,4 @@
-"""Shares of time: what work may take of the clock, and what models took lately."""
+"""Shares of time: a budget for work, and the recent use by models."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 
 class TimeBudget:
-    """A share of the clock, saved up to a bound and overdrawn to the same bound.
+    """A share of the time, which can be saved up to a limit, and overdrawn to the same limit.
 
-    Costs above the overdraft limit count as the limit, so nobody waits longer than ``most_s / share``.
+    Costs beyond the overdraft limit are not counted, so nobody waits longer than ``most_s / share``.
 
     Parameters
     ----------
     share : share of the time, above 0.
-    most_s : saved at the beginning, and at most.
+    most_s : the limit, in seconds, which is also the initial balance.
     """
 
     def __init__(self, share: float, most_s: float) -> None:
@@ -38,21 +38,21 @@ class TimeBudget:
 
 
 HALF_LIFE_S: Final = 10.0
-"""Seconds after which time that was spent counts half."""
+"""Seconds after which used time counts half."""
 
 
 class RecentTime:
-    """The seconds that each model took lately; what lies back counts less and less."""
+    """The seconds that each model used recently; earlier use counts exponentially less."""
 
     def __init__(self) -> None:
-        self._spent: dict[int, tuple[float, float]] = {}  # seconds as they counted at a time
+        self._spent: dict[int, tuple[float, float]] = {}  # weighted seconds, and the time of the weighting
 
     def add_seconds(self, key: int, seconds: float, now: float) -> None:
         """Add the time of a step that has just ended."""
         self._spent[key] = self.seconds_of(key, now) + seconds, now
 
     def seconds_of(self, key: int, now: float) -> float:
-        """Return the seconds that a model took, as they count now.
+        """Return the seconds that a model used, weighted as of `now`.
 
         Examples
         --------
@@ -65,7 +65,7 @@ class RecentTime:
         return float(spent * 0.5 ** ((now - at) / HALF_LIFE_S))
 
     def in_turn(self, keys: Iterable[int], now: float) -> list[int]:
-        """Return models in the order of their turns: first the one that took least."""
+        """Return models in the order of their turns: the one that used least comes first."""
         return sorted(keys, key=lambda key: self.seconds_of(key, now))
 
     def forget_model(self, key: int) -> None:

@@ -1,1 +1,1 @@
-"""The HTTP port: calls as JSON, health, metrics, and what describes them; behind the same gate as gRPC's."""
+"""The HTTP port: calls as JSON, health, metrics, and their description, behind the same checks as the gRPC port."""

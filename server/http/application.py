@@ -1,4 +1,4 @@
-"""The application of the HTTP port: its paths, and what holds for every request."""
+"""The application of the HTTP port: its paths, and the checks and headers of every request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SAFE_HEADERS: Final = {
 }
 
 Page = Callable[[Headers, QueryParams], Awaitable[Response]]
-"""Answers a request to read something."""
+"""Answers a request for a page."""
 
 
 def application(
@@ -64,9 +64,9 @@ def application(
 
     Parameters
     ----------
-    gate : the way of calls.
-    pages : further pages by their paths.
-    parts : what is wrong with each part of the server.
+    gate : serves calls.
+    pages : further pages, by path.
+    parts : returns the trouble of each part of the server.
     names : further host names under which it answers.
     origins : origins of pages that may call it from a browser.
     is_encrypted : whether connections have TLS.
@@ -84,7 +84,7 @@ def application(
 
 
 class _Checked:
-    """Refuses requests under other host names, adds security headers, and answers after internal errors."""
+    """Refuses requests under foreign host names, adds security headers, and answers after internal errors."""
 
     def __init__(self, inner: ASGIApp, hosts: HostCheck, is_encrypted: bool) -> None:
         self._inner = inner
@@ -123,7 +123,7 @@ class _Checked:
 
 
 class _Paths:
-    """Finds what answers at a path."""
+    """Dispatches requests by path."""
 
     def __init__(self, gate: Gate, pages: Mapping[str, Page], parts: Parts) -> None:
         self._gate = gate
@@ -162,7 +162,7 @@ class _Paths:
             return await self._pages[scope["path"]](Headers(scope=scope), QueryParams(scope["query_string"]))
         except Failure as failure:
             return error_response(failure)
-        except Unavailable as error:  # the process that writes is being started again
+        except Unavailable as error:  # the worker that writes is being restarted
             return error_response(Failure(grpc.StatusCode.UNAVAILABLE, str(error)))
 
 
@@ -192,10 +192,10 @@ _PORT: Final = re.compile(r":[0-9]{1,5}$")
 
 
 class HostCheck:
-    """The host names under which requests are answered: addresses, names of this machine, and those that are given.
+    """Checks host names: addresses, names of this machine, and those that are given are allowed.
 
-    With DNS rebinding, a foreign page makes its own name resolve to this server; the browser then sends that name in
-    the header Host. It is neither an address nor a name of this machine.
+    With DNS rebinding, a foreign page makes its own name resolve to this server. The browser then sends that name in
+    the header Host, which is neither an address nor a name of this machine.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -203,7 +203,7 @@ class HostCheck:
         self._names = frozenset(each.strip().lower() for each in (*own, *names) if each.strip())
 
     def is_allowed(self, hosts: Sequence[str]) -> bool:
-        """Return whether a request with these headers Host, which must be one, is answered.
+        """Return whether a request with these headers Host is answered; there must be exactly one.
 
         Examples
         --------

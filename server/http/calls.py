@@ -1,4 +1,4 @@
-"""Calls by HTTP: they pass the interceptors and handlers of the gRPC port, with headers as metadata."""
+"""Calls by HTTP, which pass the interceptors and handlers of the gRPC port, with headers as metadata."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from quercus.server.wire.errors import DETAILS_KEY, PUSHBACK_KEY
 from quercus.server.workers.line import CallDetails, FindHandler, LineContext, Metadata
 
 BODY_S: Final = 60.0
-"""Longest time, in seconds, in which the body of a request arrives."""
+"""Longest time, in seconds, for the body of a request to arrive."""
 
 _PASSED_ON: Final = (AUTHORIZATION, REQUEST_ID, "traceparent", "tracestate")
 """Headers that become metadata of a call."""
 
 
 class Metadatum(NamedTuple):
-    """A pair of metadata, as gRPC has them."""
+    """A pair of metadata, as in gRPC."""
 
     key: str
     value: str
 
 
 class ClientLeft(Exception):  # noqa: N818 - what happened
-    """The client closed the connection before its call had ended."""
+    """The client closed the connection before its call ended."""
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ class Failure(Exception):  # noqa: N818 - what a call ends with
     code : status code of gRPC.
     message : one sentence for people.
     trailing : trailing metadata.
-    http_status : status of the response where it is not that of the code; 0: that of the code.
+    http_status : status of the response; 0 for that of the code.
     """
 
     code: grpc.StatusCode
@@ -64,18 +64,18 @@ class Failure(Exception):  # noqa: N818 - what a call ends with
 
     @property
     def retry_s(self) -> int | None:
-        """Whole seconds after which to try again; None: not said."""
+        """Whole seconds after which to try again; None if not known."""
         pushback = dict(self.trailing).get(PUSHBACK_KEY)
         return None if pushback is None else math.ceil(int(pushback) / 1000)
 
 
 def invalid_request(message: str, http_status: int = 0) -> Failure:
-    """Return the failure of a request that is wrong before it is a call."""
+    """Return the failure of a request that is invalid before it becomes a call."""
     return Failure(grpc.StatusCode.INVALID_ARGUMENT, message, http_status=http_status)
 
 
 def peer_of(scope: Scope) -> str:
-    """Return the address of a caller as gRPC writes it, so that a caller counts as one on both ports.
+    """Return the address of a caller as gRPC writes it, so that it counts as the same caller on both ports.
 
     Examples
     --------
@@ -92,8 +92,8 @@ class HttpContext(LineContext):
     Parameters
     ----------
     scope : the request.
-    timeout_s : seconds until the caller's deadline; None: there is none.
-    send : takes the messages of a stream.
+    timeout_s : seconds until the caller's deadline; None if there is none.
+    send : sends a message of a stream.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class HttpContext(LineContext):
         return self._peer
 
     def time_remaining(self) -> float | None:
-        """Return the seconds until the caller's deadline; None: there is none."""
+        """Return the seconds until the caller's deadline; None if there is none."""
         return None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
 
     async def write(self, message: bytes) -> None:
@@ -124,8 +124,8 @@ class Gate:
 
     Parameters
     ----------
-    find : finds the handler of a call behind the interceptors of gRPC's port.
-    max_bytes : longest body of a request.
+    find : finds the handler of a call, behind the interceptors of the gRPC port.
+    max_bytes : most bytes of the body of a request.
     """
 
     def __init__(self, find: FindHandler, max_bytes: int) -> None:
@@ -146,18 +146,18 @@ class Gate:
         Parameters
         ----------
         method : ``/{service}/{method}``.
-        context : its context.
+        context : context of the call.
         receive : source of the request's body, which is read once the caller is admitted.
-        encode : makes a request of the body: bytes of protobuf, or an `EncodedMessage`.
-        given : the request where it does not stand in the body.
-        length : length of the body as its header tells it.
+        encode : converts the body to a request: bytes of protobuf, or an `EncodedMessage`.
+        given : the request, if it is not in the body.
+        length : length of the body by its header.
 
         Raises
         ------
         Failure
-            When the call fails.
+            If the call fails.
         ClientLeft
-            When nobody waits for the response any more.
+            If nobody waits for the response any more.
         """
         try:
             async with asyncio.timeout(context.time_remaining()):
@@ -185,7 +185,7 @@ class Gate:
         async def request() -> bytes:
             return encode(await self._read_body(receive, length)) if given is None else given
 
-        async def requests() -> AsyncIterator[bytes]:  # of a handler that refuses, or reads a probe
+        async def requests() -> AsyncIterator[bytes]:  # for handlers that refuse, or read a probe
             yield await request()
 
         if handler.request_streaming:
@@ -230,12 +230,12 @@ class Gate:
 
 @asynccontextmanager
 async def _ending_with_the_client(receive: Receive) -> AsyncIterator[None]:
-    """Cancel the block when the client closes the connection, as gRPC cancels a call.
+    """Cancel the block if the client closes the connection, as gRPC cancels a call.
 
     Raises
     ------
     ClientLeft
-        When it has.
+        If the client closes the connection.
     """
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in a task

@@ -1,7 +1,7 @@
-"""The calls of the protocol by HTTP: unary ones by the Connect protocol, streams of responses as lines of JSON.
+"""The calls of `quercus.v1` by HTTP: unary ones by the Connect protocol, streams of responses as lines of JSON.
 
-https://connectrpc.com/docs/protocol describes requests, errors and ``GET``. A stream of responses has a message a line;
-if it fails after the first, the last line is ``{"error": ...}``, which no message is.
+https://connectrpc.com/docs/protocol describes requests, errors and ``GET``. A stream of responses has one message on
+each line; if it fails after the first, the last line is ``{"error": ...}``, which no message has.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ HTTP_STATUS: Final[Mapping[grpc.StatusCode, int]] = {
     grpc.StatusCode.DATA_LOSS: 500,
     grpc.StatusCode.UNAUTHENTICATED: 401,
 }
-"""Status of a response for each status code, as Connect has it."""
+"""The HTTP status for each status code, as in Connect."""
 
 _PARAMETERS: Final = frozenset({"connect", "encoding", "message", "base64", "compression"})
 
 
 def code_word(code: grpc.StatusCode) -> str:
-    """Return the word of Connect for a status code.
+    """Return Connect's word for a status code.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def code_word(code: grpc.StatusCode) -> str:
 
 
 def error_body(failure: Failure) -> dict[str, Any]:
-    """Return the error of a response: code, message, and the details, each as bytes and readable."""
+    """Return the error of a response: code, message, and details, each both encoded and readable."""
     body: dict[str, Any] = {"code": code_word(failure.code), "message": failure.message}
     details = []
     for detail in failure.details:
@@ -90,7 +90,7 @@ def error_body(failure: Failure) -> dict[str, Any]:
 def error_response(
     failure: Failure, headers: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
 ) -> JSONResponse:
-    """Return the response to a call that failed; `body` replaces that of Connect."""
+    """Return the response to a call that failed; `body` replaces Connect's."""
     sent = dict(headers or {})
     if (retry_s := failure.retry_s) is not None:
         sent["Retry-After"] = str(retry_s)
@@ -106,7 +106,7 @@ class HttpMethod:
     Attributes
     ----------
     path : ``/{service}/{method}``.
-    descriptor : its description.
+    descriptor : protobuf's descriptor.
     """
 
     path: str
@@ -114,17 +114,17 @@ class HttpMethod:
 
     @cached_property
     def response(self) -> type[Message]:
-        """The class of its responses."""
+        """The class of the responses."""
         return GetMessageClass(self.descriptor.output_type)
 
     @property
     def takes_stream(self) -> bool:
-        """True if requests come as a stream, which HTTP does not have here."""
+        """True if requests are a stream, which is not supported by HTTP."""
         return bool(self.descriptor.client_streaming)
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """The methods of HTTP by which it is called."""
+        """The HTTP methods by which it is called."""
         return ("GET", "HEAD", "POST") if is_reading(self.descriptor) else ("POST",)
 
 
@@ -132,24 +132,24 @@ HTTP_METHODS: Final[Mapping[str, HttpMethod]] = {
     path: HttpMethod(path, method)
     for path, method in {**METHODS, **methods_of(open_inference_pb2.DESCRIPTOR)}.items()
 }
-"""The methods by their paths."""
+"""The methods, by path."""
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request before it is read.
+    """A request before its body is read.
 
     Attributes
     ----------
-    is_json : whether messages are JSON, or else protobuf's own encoding.
-    given : the message where the address has it.
+    is_json : whether messages are JSON; otherwise they have protobuf's encoding.
+    given : the message, if the URL has it.
     """
 
     is_json: bool
     given: bytes | None = None
 
     def encode(self, data: bytes) -> bytes:
-        """Return the bytes of a message with how they are read."""
+        """Return the bytes of a message, in a type that tells how to read them."""
         return JsonMessage(data) if self.is_json else data
 
 
@@ -193,7 +193,7 @@ def answer_headers(context: HttpContext | None) -> dict[str, str]:
 
 
 class _Lines:
-    """A stream of responses as lines of JSON; it begins with the first message."""
+    """A stream of responses as lines of JSON; the response begins with the first message."""
 
     def __init__(self, method: HttpMethod, send: Send) -> None:
         self._method = method
@@ -207,7 +207,7 @@ class _Lines:
         await self._send_line(await _json_of(self._method, data))
 
     async def end(self, failure: Failure | None = None) -> None:
-        """Send the last line, if the call failed, and end the response."""
+        """Send the error as the last line, if the call failed, and end the response."""
         await self._begin()
         if failure is not None:
             await self._send_line(JSONResponse({"error": error_body(failure)}).body)
@@ -226,12 +226,12 @@ class _Lines:
 
 
 def _read_head(method: HttpMethod, scope: Scope, headers: Headers) -> _Asked:
-    """Read everything but the body.
+    """Read and check everything but the body.
 
     Raises
     ------
     Failure
-        When it is not a request of the method.
+        If it is not a valid request for the method.
     """
     if method.takes_stream:
         raise Failure(
@@ -246,7 +246,7 @@ def _read_head(method: HttpMethod, scope: Scope, headers: Headers) -> _Asked:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Return whether a request is JSON, or else protobuf's own encoding."""
+    """Return whether a request is JSON; otherwise it has protobuf's encoding."""
     given = headers.get("content-type", "")
     kind, _, parameters = given.partition(";")
     charset = re.fullmatch(r'\s*charset="?utf-8"?\s*|\s*', parameters, re.IGNORECASE)
@@ -264,7 +264,7 @@ def _is_json(headers: Headers) -> bool:
 
 
 def _read_query(query: QueryParams) -> _Asked:
-    """Read the message of an address: ``?encoding=json&message={...}``."""
+    """Read the message in a URL: ``?encoding=json&message={...}``."""
     for name in query:
         if name not in _PARAMETERS:
             raise invalid_request(
@@ -299,7 +299,7 @@ def _chosen(query: QueryParams, name: str, default: str, choices: tuple[str, ...
 
 
 def timeout_of(headers: Headers) -> float | None:
-    """Return the seconds until the deadline of a call; None: there is none."""
+    """Return the seconds until the deadline of a call; None if there is none."""
     given = headers.get(TIMEOUT)
     if given is None:
         return None
@@ -312,6 +312,6 @@ def timeout_of(headers: Headers) -> float | None:
 
 
 def length_of(headers: Headers) -> int:
-    """Return the length of the body as its header tells it; 0: it does not."""
+    """Return the length of the body by its header; 0 if not given."""
     given = headers.get("content-length", "0")
     return int(given) if given.isascii() and given.isdigit() else 0

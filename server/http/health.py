@@ -1,4 +1,4 @@
-"""``/livez`` and ``/readyz``: whether the server is well, part by part, in words for people and a status for probes."""
+"""``/livez`` and ``/readyz``: the health of the server and its parts, as a status for probes and text for people."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from starlette.responses import PlainTextResponse, Response
 from quercus.server.http.calls import invalid_request
 
 Parts = Callable[[], Mapping[str, str]]
-"""Returns what is wrong with each part of a server; empty: nothing."""
+"""Returns the trouble of each part of a server; empty texts for none."""
 
 STORE, GROWER, WRITES, STOPPING = "store", "grower", "writes", "stopping"
 LIVE: Final = (STORE, GROWER)
 """The parts that a restart may repair."""
 
 READY: Final = (STORE, GROWER, WRITES, STOPPING)
-"""The parts without which a server should be given no calls."""
+"""The parts without which a server should get no calls."""
 
 EXCLUDE: Final = "exclude"
 
 
 def health_response(parts: Parts, names: tuple[str, ...], query: QueryParams) -> Response:
-    """Return status 200 while all parts are well, else 503; a line says so of each.
+    """Return status 200 if all parts are well, otherwise 503, with a line for each part.
 
     Parameters
     ----------
-    parts : what is wrong with each part.
+    parts : returns the trouble of each part.
     names : the parts that count.
-    query : ``exclude`` names parts that do not count after all.
+    query : ``exclude`` names parts that do not count.
 
     Raises
     ------
     Failure
-        When it names another part.
+        If it names an unknown part.
     """
     excluded = query.getlist(EXCLUDE)
     for name in excluded:

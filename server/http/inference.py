@@ -1,7 +1,7 @@
 """The Open Inference Protocol by HTTP: paths below ``/v2``, tensors as JSON or, with its extension, as bytes.
 
-https://github.com/kserve/open-inference-protocol has requests and responses; tensors as bytes are Triton's extension
-``binary_tensor_data``. Each path is a method of the same protocol by gRPC.
+https://github.com/kserve/open-inference-protocol describes requests and responses; tensors as bytes are Triton's
+extension ``binary_tensor_data``. Each path calls a method of the same protocol by gRPC.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ ROOT: Final = "/v2"
 SERVICE: Final = "/inference.GRPCInferenceService"
 EXTENSION: Final = "binary_tensor_data"
 HEADER_LENGTH: Final = "inference-header-content-length"
-"""Header with the length of the JSON before the tensors that are bytes."""
+"""Header with the length of the JSON, which precedes the tensors as bytes."""
 
 SIZE, AS_BYTES, ALL_AS_BYTES = "binary_data_size", "binary_data", "binary_data_output"
-"""Parameters of the extension: of an input or output that is bytes, of an output wanted so, of a request."""
+"""Parameters of the extension: the size of a tensor as bytes, whether an output is wanted as bytes, or all outputs."""
 
 _TYPES: Final = ("application/json", "application/octet-stream")
 _FIXED: Final = {
@@ -64,7 +64,7 @@ class InferencePath:
     Attributes
     ----------
     name : name of the method.
-    model, version : as the path names them.
+    model, version : model and version in the path; empty if there are none.
     """
 
     name: str
@@ -73,19 +73,19 @@ class InferencePath:
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """The methods of HTTP by which it is called."""
+        """The HTTP methods by which it is called."""
         return ("POST",) if self.name == "ModelInfer" else ("GET", "HEAD")
 
     @property
     def request(self) -> bytes:
-        """The request of a method that is not sent one."""
+        """The request of a method whose HTTP request has no body."""
         kind = GetMessageClass(HTTP_METHODS[f"{SERVICE}/{self.name}"].descriptor.input_type)
         of_model = {"name": self.model, "version": self.version} if self.model else {}
         return kind(**of_model).SerializeToString()
 
 
 def path_of(path: str) -> InferencePath | None:
-    """Return what a path calls; None: nothing.
+    """Return the method that a path calls; None if there is none.
 
     Examples
     --------
@@ -134,7 +134,7 @@ async def answer_inference(
 
 
 def _read_head(headers: Headers) -> int | None:
-    """Return the length of the JSON of a request; None: all of it is."""
+    """Return the length of the JSON in a request; None if all of it is JSON."""
     kind = headers.get("content-type", _TYPES[0]).partition(";")[0].strip().lower()
     if kind not in _TYPES:
         raise invalid_request(f"content-type: is {kind[:60]!r}, must be {' or '.join(_TYPES)}", 415)
@@ -184,8 +184,8 @@ class _Wishes:
 
     Attributes
     ----------
-    all_as_bytes : whether those are that say nothing else.
-    of_output : of those that say it.
+    all_as_bytes : default for outputs that are not in `of_output`.
+    of_output : whether single outputs are wanted as bytes.
     """
 
     all_as_bytes: bool = False
@@ -197,7 +197,7 @@ class _Wishes:
 
 
 class InferRequest(EncodedMessage):
-    """A request for inference: JSON, and the tensors that are bytes after it."""
+    """A request for inference: JSON, followed by the tensors as bytes."""
 
     path: InferencePath
     json_length: int | None
@@ -206,7 +206,7 @@ class InferRequest(EncodedMessage):
     def __new__(
         cls, body: bytes, path: InferencePath, json_length: int | None, wishes: _Wishes
     ) -> InferRequest:
-        """Return a request for the model of a path; what outputs it wants as bytes is noted in `wishes`."""
+        """Return a request for the model of a path; `wishes` receives the outputs that it wants as bytes."""
         made = super().__new__(cls, body)
         made.path, made.json_length, made.wishes = path, json_length, wishes
         return made
@@ -217,7 +217,7 @@ class InferRequest(EncodedMessage):
         Raises
         ------
         InvalidInput
-            Naming the field.
+            If it is invalid; the error names the field.
         """
         end = len(self) if self.json_length is None else self.json_length
         if end > len(self):
@@ -248,7 +248,7 @@ class InferRequest(EncodedMessage):
 
 
 class _Blobs:
-    """The bytes after the JSON, of which each tensor takes its part."""
+    """The bytes after the JSON, from which each tensor takes its part."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""The HTTP port: uvicorn in the event loop of the server, with bounds on what a connection may keep waiting."""
+"""The HTTP port: uvicorn in the event loop of the server, with limits for connections."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from quercus.server.http.health import Parts
 from quercus.server.workers.line import FindHandler
 
 IDLE_S: Final = 75
-"""Time after which a connection without requests is closed; clients connect again."""
+"""Seconds after which a connection without requests is closed; clients connect again."""
 
 START_POLL_S: Final = 0.01
 NO_FILES_S: Final = 0.1
-"""Pause where the process may open no more files."""
+"""Seconds to wait if the process can open no more files."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn as a part of a program that handles signals itself, and counts connections before their handshake.
+    """Uvicorn within a program that handles signals itself; connections are counted before their handshake.
 
     Parameters
     ----------
-    config : its configuration.
-    context : TLS; None: without.
-    max_connections : at a time; further ones are closed.
+    config : uvicorn's configuration.
+    context : TLS context; None for no TLS.
+    max_connections : most connections at a time; further ones are closed.
     """
 
     def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None, max_connections: int) -> None:
@@ -53,11 +53,11 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
+        """Begin to accept connections."""
         for each in sockets or ():
             each.listen(self.config.backlog)
             each.setblocking(False)
@@ -65,7 +65,7 @@ class _Uvicorn(uvicorn.Server):
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and end those that are there."""
+        """Accept no more connections, and end the present ones."""
         for task in (*self._accepting, *self._greeting):
             task.cancel()
         await super().shutdown(sockets)
@@ -78,7 +78,7 @@ class _Uvicorn(uvicorn.Server):
             except OSError:
                 await asyncio.sleep(NO_FILES_S)
                 continue
-            # a connection is among those of uvicorn before the task that greeted it has ended
+            # a connection may be in both, because uvicorn adds it before the task of its handshake ends
             made = self.server_state.connections
             count = len(made) + sum(each not in made for each in self._greeting.values())
             if count >= self._max_connections:
@@ -100,14 +100,14 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Answers HTTP. Made, started and stopped in one event loop.
+    """The server of the HTTP port. Create, start and stop it in one event loop.
 
     Parameters
     ----------
     application : answers requests.
-    sockets : bound to its addresses.
-    context : TLS; None: without.
-    max_connections : at a time; further ones are closed.
+    sockets : sockets bound to the addresses of the port.
+    context : TLS context; None for no TLS.
+    max_connections : most connections at a time; further ones are closed.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class HttpServer:
         config = uvicorn.Config(
             application,
             log_config=None,
-            log_level=logging.CRITICAL,  # faults of peers; those of calls are logged where they are caught
+            log_level=logging.CRITICAL,  # uvicorn would log faults of peers; errors of calls are logged elsewhere
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # addresses are those of connections
+            proxy_headers=False,  # a caller's address is that of its connection
             lifespan="off",
             ws="none",
             timeout_keep_alive=IDLE_S,
@@ -142,7 +142,7 @@ class HttpServer:
             await asyncio.sleep(START_POLL_S)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more connections, and give running requests time to end."""
+        """Accept no more connections, and give running requests time to finish."""
         self._server.config.timeout_graceful_shutdown = max(1, math.ceil(grace_s))
         self._server.should_exit = True
         if self._task is not None:
@@ -152,7 +152,7 @@ class HttpServer:
 
 
 ReadMetrics = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""Returns type and text of the page of metrics for a header Accept."""
+"""Returns content type and text of the page of metrics for a header Accept."""
 
 
 def listen(
@@ -165,22 +165,22 @@ def listen(
     max_connections: int,
     shares_port: bool,
 ) -> HttpServer:
-    """Bind the HTTP port; the server that is returned answers once it is started.
+    """Bind the HTTP port, and return its server, which is not started yet.
 
     Parameters
     ----------
     config : configuration of the server.
-    find : finds the handler of a call behind the interceptors of gRPC's port.
-    parts : what is wrong with each part of the server.
+    find : finds the handler of a call, behind the interceptors of the gRPC port.
+    parts : returns the trouble of each part of the server.
     metrics : reads the page of metrics.
-    certificates : of the server; None: without TLS.
-    max_connections : at a time.
-    shares_port : whether other processes, workers of the same server, listen on the port too.
+    certificates : certificate of the server; None for no TLS.
+    max_connections : most connections at a time.
+    shares_port : whether other workers of the same server listen on the port too.
 
     Raises
     ------
     BadStart
-        When the port is taken.
+        If the port is taken.
     """
     sockets, _ = hold_port(config.http_host, config.http_port, HTTP, shared=shares_port)
 

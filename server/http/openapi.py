@@ -1,4 +1,4 @@
-"""The description of the HTTP port for programs: OpenAPI 3.1, from the descriptors of the protocol and its comments."""
+"""The OpenAPI 3.1 description of the HTTP port, made from the descriptors of the protocol and its comments."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _ERROR: Final[Json] = {
 
 
 def document() -> Json:
-    """Return the description of all paths."""
+    """Return the OpenAPI document."""
     schemas: Json = {"Error": _ERROR, **_TENSOR_SCHEMAS}
     paths: Json = {}
     for method in HTTP_METHODS.values():
@@ -168,13 +168,13 @@ def _name(full_name: str) -> str:
 
 
 def _reference(descriptor: Descriptor, schemas: Json) -> Json:
-    """Return the schema of a message; one that is not protobuf's own is added to `schemas`."""
+    """Return the schema of a message; unless it is one of protobuf's own, it is added to `schemas`."""
     if descriptor.full_name in _WELL_KNOWN:
         return dict(_WELL_KNOWN[descriptor.full_name])
     name = _name(descriptor.full_name)
     if name not in schemas:
         schema: Json = {"type": "object", "additionalProperties": False}
-        schemas[name] = schema  # before its fields, among which may be itself
+        schemas[name] = schema  # before its fields, one of which may have the same type
         if comment := protocol_comments().get(descriptor.full_name):
             schema["description"] = comment
         schema["properties"] = {field.json_name: _field(field, schemas) for field in descriptor.fields}
@@ -346,7 +346,7 @@ _PACKAGE: Final = re.compile(r"package\s+([\w.]+)\s*;")
 
 
 def comments_of(text: str) -> dict[str, str]:
-    r"""Return the comment before each part of a file, by its full name.
+    r"""Return the comments in a ``.proto`` file, by full name of what they precede.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def comments_of(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     package, before = "", []
-    scopes: list[str | None] = []  # None: braces that name nothing
+    scopes: list[str | None] = []  # None: braces without a name
     for line in text.splitlines():
         words = line.strip()
         if words.startswith("//"):
@@ -376,13 +376,15 @@ def comments_of(text: str) -> dict[str, str]:
             elif block is None or block[1] == "rpc":
                 scopes.append(None)
             else:
-                scopes.append("" if block[1] == "oneof" else block[2])  # its fields are those of the message
+                scopes.append(
+                    "" if block[1] == "oneof" else block[2]
+                )  # fields of a oneof belong to the message
     return found
 
 
 @cache
 def protocol_comments() -> Mapping[str, str]:
-    """Return the comments of all files of the protocol, by full names."""
+    """Return the comments of all files of the protocol, by full name."""
     found: dict[str, str] = {}
     for package in ("quercus.v1", "quercus.inference"):
         for file in files(package).iterdir():

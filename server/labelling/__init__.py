@@ -1,1 +1,1 @@
-"""Labelling: queries leased and answered, labels stated, answers combined."""
+"""The calls of labellers: leasing and answering queries, stating labels, and deciding disputes."""

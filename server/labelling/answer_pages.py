@@ -1,4 +1,4 @@
-"""The events of labellers as messages, read page by page: in the order of the log, or the newest first."""
+"""The events of labellers as messages, read page by page, oldest or newest first."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from quercus.v1 import query_pb2 as pb
 async def stream_answers(
     core: ServiceCore, request: pb.StreamAnswersRequest, only: str | None
 ) -> AsyncIterator[pb.Answer]:
-    """Yield the answers that are asked for, holding one page of them at a time.
+    """Yield the requested answers, of which one page is in memory at a time.
 
     Parameters
     ----------
     core : common part of all services.
-    request : the filter of the answers and the position to start from.
-    only : the one labeller whose answers the caller may see; None: all.
+    request : filter of the answers, and position to start from.
+    only : the only labeller whose answers the caller may see; None for all.
     """
     model = parse_model(request.model, "model")
     for field in ("after_sequence", "limit"):
@@ -90,10 +90,10 @@ def _read_page(
     with_values: bool,
     only: str | None,
 ) -> tuple[list[pb.Answer], int | None]:
-    """Return a page, and the event after which the next one begins, None when it was the last.
+    """Return a page, and the event after which the next one begins, None if it is the last.
 
-    A model that was replaced by another of its name has no more of these answers. A labeller (`only`) reads of gold
-    questions as of other queries.
+    Raise `NotFound` if the model was replaced by another of its name. For a labeller (`only`), gold questions look like
+    other queries.
     """
     events, details = store.said_details(schema.model, selection)
     if details.model.key != schema.key:
@@ -115,7 +115,7 @@ def _read_page(
 
 @dataclass(frozen=True)
 class AnswerSelection:
-    """The answers that are wanted; an empty field excludes nothing. `since` and `until` in seconds since 1970."""
+    """A selection of answers; empty fields exclude nothing. `since` and `until` are in seconds since 1970."""
 
     labellers: tuple[str, ...] = ()
     classes: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ class AnswerSelection:
     until: float | None = None
 
     def is_selected(self, words: LabelEvent, frame: Frame) -> bool:
-        """Return whether kind, state and class match the request; the store has checked the rest."""
+        """Return whether kind, state and class match; the store has checked the rest."""
         if self.kinds and words.kind not in self.kinds:
             return False
         if self.states and words.state not in self.states:
@@ -135,7 +135,7 @@ class AnswerSelection:
 
 
 def read_filter(request: pb.StreamAnswersRequest, frame: Frame) -> AnswerSelection:
-    """Return the selection of a request; ``InvalidInput`` names an invalid field."""
+    """Return the selection of a request; raise ``InvalidInput`` for an invalid field."""
     for name in ("labellers", "classes", "kinds", "states", "instances"):
         if (count := len(getattr(request, name))) > MAX_FILTER:
             raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
@@ -176,9 +176,9 @@ def encode_answer(
     Parameters
     ----------
     words : the label and its history.
-    history : everything said about the instance, oldest first; its INSTANCE event leads.
+    history : all events of the instance, oldest first, beginning with its INSTANCE event.
     schema : schema of the model.
-    with_values : whether the instance's values come along.
+    with_values : whether the message includes the instance's values.
     """
     event, former, frame = words.event, words.former, schema.frame
     known = known_contour(history, frame.size)
@@ -213,7 +213,7 @@ def encode_answer(
 
 
 def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
-    """Return the most plausible classes of the label of an event; none if it has no label or a vacuous one."""
+    """Return the most plausible classes of an event's label; an empty set if it has no label or a vacuous one."""
     return frozenset(frame.classes[k] for k in named_classes(event, frame.size))
 
 
@@ -224,7 +224,7 @@ def _known_number(number: int, field: str, i: int, most: int) -> int:
 
 
 def seconds_of(stamp: Timestamp, field: str) -> float:
-    """Return a time that a request names, in seconds since 1970; ``InvalidInput`` beyond the years of a calendar."""
+    """Return a time in a request, in seconds since 1970; raise ``InvalidInput`` outside the years 1970 to 9999."""
     if not (0 <= stamp.nanos < 1_000_000_000 and 0 <= stamp.seconds < 253_402_300_800):
         raise InvalidInput(
             field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"

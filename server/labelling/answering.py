@@ -1,4 +1,4 @@
-"""Answers, refusals and corrections of labellers; several answers to a query are combined."""
+"""Answers, refusals and corrections of labellers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def refuse_query(core: ServiceCore, request: pb.RefuseQueryRequest) -> pb.
 async def correct_answer(
     core: ServiceCore, request: pb.CorrectAnswerRequest, labeller: str
 ) -> pb.CorrectAnswerResponse:
-    """Put another answer into the place of the labeller's own."""
+    """Replace an answer."""
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
@@ -108,7 +108,7 @@ async def undo_answer(
 
 
 async def with_schema(core: ServiceCore, model: str, attempt: Callable[[ModelSchema], Awaitable[T]]) -> T:
-    """Try with the schema that is known, and once more if it was that of a former model of this name."""
+    """Make an attempt with the cached schema, and another with a fresh one if the cached one was outdated."""
     schema = await core.catalogue.schema(model)
     try:
         done = await attempt(schema)
@@ -133,7 +133,7 @@ async def _decode_label(
     number: int,
     schema: ModelSchema,
 ) -> Label:
-    """Read a label; `NotFound` rather than `InvalidInput` where the model has no such query."""
+    """Read a label; raise `NotFound` rather than `InvalidInput` if the model has no such query."""
     try:
         return await core.convert_message(
             request, decode_label, request.label, schema.frame, "label", schema.shapes

@@ -1,4 +1,4 @@
-"""Disputes of labellers as messages, decisions about them, and how far labellers agree."""
+"""Disputes of labellers as messages, decisions about them, and the agreement of labellers."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
 PAGE_EVENTS = 2_000
-"""Labels that a page of disputes looks at; more may follow a page without disputes."""
+"""Labels that are searched for a page of disputes; more pages may follow one without disputes."""
 MOST_LABELS = 20_000
-"""Newest labels of which the agreement is counted."""
+"""Most labels, the newest ones, that agreement is computed from."""
 MOST_PAIRS = 1_000
-"""Pairs of labellers in a response."""
+"""Most pairs of labellers in a response."""
 
 
 async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> pb.ListDisputesResponse:
@@ -85,7 +85,7 @@ async def get_dispute(core: ServiceCore, request: pb.GetDisputeRequest) -> pb.Di
 async def adjudicate(
     core: ServiceCore, request: pb.AdjudicateRequest, labeller: str
 ) -> pb.AdjudicateResponse:
-    """Decide between the labellers of an instance, or take that back."""
+    """Decide between the labellers of an instance, or take the decision back."""
     model, identifier = parse_instance(request.name)
     check_labeller(labeller)
     if request.retract and request.HasField("label"):
@@ -108,14 +108,14 @@ async def adjudicate(
 
 
 async def get_agreement(core: ServiceCore, request: pb.GetAgreementRequest) -> pb.Agreement:
-    """Return how far labellers agree, by the newest labels."""
+    """Return the agreement of labellers, by the newest labels."""
     schema = await core.catalogue.reload_schema(parse_model(request.model, "model"))
     found, is_partial = await agreement_of_model(core, schema)
     return encode_agreement(found, is_partial=is_partial)
 
 
 async def agreement_of_model(core: ServiceCore, schema: ModelSchema) -> tuple[Agreement, bool]:
-    """Return how far the labellers of a model agree, and whether older labels were left out."""
+    """Return the agreement of a model's labellers, and whether older labels were left out."""
     status = await core.model_statuses.get_status(schema.model, fresh=True)
     make = partial(_read_agreement, core.store, schema)
     found: tuple[Agreement, bool] = await core.agreements.get_estimate(
@@ -125,7 +125,7 @@ async def agreement_of_model(core: ServiceCore, schema: ModelSchema) -> tuple[Ag
 
 
 async def _check_may_see(core: ServiceCore, model: str) -> None:
-    """Refuse a labeller who may not decide: other people's answers would bias the labeller's own."""
+    """Refuse a labeller who may not decide disputes, because other people's answers would bias the labeller's own."""
     principal = current_caller()
     if principal is None or only_labels() is None:
         return
@@ -202,7 +202,7 @@ def encode_dispute(history: Sequence[Event], schema: ModelSchema) -> pb.Dispute:
 
     Parameters
     ----------
-    history : everything said about the instance, oldest first; its INSTANCE event leads.
+    history : all events of the instance, oldest first, beginning with its INSTANCE event.
     schema : schema of the model.
     """
     standing = standing_labels(history)
@@ -233,7 +233,7 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
 
 
 def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, tuple[Agreement, bool]]:
-    # Read first: what comes later is counted, or will be.
+    # read first, so that later events are either included or counted as newer
     newest = store.get_model(schema.model).sequence_committed
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
     schema.check_record(store.get_model(schema.model))

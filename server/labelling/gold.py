@@ -1,4 +1,4 @@
-"""Gold questions: marked and listed for the lead, and the scores of labellers."""
+"""Gold questions: marking and listing them, and the scores of labellers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quercus.v1 import query_pb2 as pb
 
 
 async def mark_gold(core: ServiceCore, request: pb.MarkGoldRequest, labeller: str) -> pb.MarkGoldResponse:
-    """Make rows gold questions, or take that back."""
+    """Mark rows as gold questions, or take marks back."""
     model = parse_model(request.model, "model")
     check_labeller(labeller)
     count = len(request.labels)
@@ -68,7 +68,7 @@ def _read_questions(store: Store, schema: ModelSchema) -> pb.ListGoldResponse:
     response = pb.ListGoldResponse()
     for history in store.gold_histories(schema.model).values():
         mark = gold_mark(history)
-        if mark is None:  # it was taken back at this moment
+        if mark is None:  # the mark was just taken back
             continue
         answers = score_of(history, schema.frame.size)
         response.questions.add(
@@ -84,7 +84,7 @@ def _read_questions(store: Store, schema: ModelSchema) -> pb.ListGoldResponse:
 
 
 async def scores_of_model(core: ServiceCore, schema: ModelSchema) -> Mapping[str, GoldScore]:
-    """Return how often each labeller answered gold questions right, counted once for all calls at the same log."""
+    """Return the score of each labeller, computed once for all calls at the same state of the log."""
     newest = await core.read(core.store.newest_gold, schema.model)
     make = partial(_make_scores, core.store, schema)
     found: Mapping[str, GoldScore] = await core.gold_scores.get_estimate(schema.key, newest, make)
@@ -92,9 +92,14 @@ async def scores_of_model(core: ServiceCore, schema: ModelSchema) -> Mapping[str
 
 
 def _make_scores(store: Store, schema: ModelSchema) -> tuple[int, Mapping[str, GoldScore]]:
-    newest = store.newest_gold(schema.model)  # read first: what comes later is counted, or will be
+    newest = store.newest_gold(
+        schema.model
+    )  # read first, so that later events are included or count as newer
     histories = store.gold_histories(schema.model)
     record = store.get_model(schema.model)
-    if (record.key, record.shapes.extensions) != schema.identity:  # the labels are of another model, or frame
+    if (
+        record.key,
+        record.shapes.extensions,
+    ) != schema.identity:  # the labels may be of another model or frame
         return 0, {}
     return newest, gold_scores(histories.values(), schema.frame.size)

@@ -1,4 +1,4 @@
-"""Leases for the query service: searched for in one model or in all, taken in turn, and given back."""
+"""Leases for the query service: finding queries in one model or in all, leasing them in turn, and giving them back."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from quercus.v1 import query_pb2 as pb
 
 @dataclass(frozen=True)
 class QueryFilter:
-    """The queries that a labeller wants; see ``quercus.v1.QueryFilter``."""
+    """A labeller's filter of queries; see ``quercus.v1.QueryFilter``."""
 
     classes: frozenset[str] = frozenset()
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 
     def check_names(self, schema: ModelSchema) -> None:
-        """Refuse a filter that no query of a model can pass, because it names something that the model does not have.
+        """Check that a model has everything that the filter names; otherwise no query could pass.
 
         Raises
         ------
         InvalidInput
-            Naming the attribute, value or class, and those there are.
+            If it has not; the error names the attribute, value or class, and those that exist.
         """
         columns = {column.name: column for column in schema.columns}
         for name in sorted(self.classes - set(schema.frame.classes)):
@@ -69,7 +69,7 @@ class QueryFilter:
                 raise InvalidInput("filter.values", known)
 
     def of_instances(self, schema: ModelSchema) -> InstanceFilter | None:
-        """Return the filter as one of the instances of a model; None: it accepts all."""
+        """Return the filter for instances of a model; None if it accepts all."""
         if not self.classes and not self.values:
             return None
         columns = {column.name: (k, column) for k, column in enumerate(schema.columns)}
@@ -77,7 +77,7 @@ class QueryFilter:
         for name, value in self.values.items():
             place, column = columns.get(name, (0, None))
             index = None if column is None else column.index_of(value)
-            # an attribute that the model does not have passes nothing, nor does a value: no cell has the number -1
+            # an attribute or value that the model does not have lets nothing pass: no cell has the number -1
             values.append(None if column is None else (place, -1 if index is None else index))
         can_tell = (not self.classes or name in self.classes for name in schema.frame.classes)
         return InstanceFilter(tuple(values), tuple(can_tell))
@@ -85,10 +85,7 @@ class QueryFilter:
 
 @dataclass(frozen=True)
 class LeaseOptions:
-    """The options of a lease: model, labeller, seconds, the tree it must come from, which queries.
-
-    `may_touch` says which models the caller may touch; it matters where the model is `ANY`.
-    """
+    """The options of a lease: model, labeller, duration, the event that the tree must contain, filter, and caller."""
 
     model: str
     labeller: str
@@ -98,23 +95,23 @@ class LeaseOptions:
     principal: Principal | None = None
 
     def may_touch(self, model: str) -> bool:
-        """Return whether the caller is granted a model."""
+        """Return whether the caller may use a model, which matters if `model` is `ANY`."""
         return self.principal is None or self.principal.may_touch(model)
 
 
 @dataclass(frozen=True)
 class LeasedQueries:
-    """Queries of one model that were leased, ready for the wire; when there are none, why."""
+    """The outcome of a lease, with the queries converted to the wire."""
 
     model: str
     leased: Leased
     queries: tuple[pb.Query, ...] = ()
     again_s: float = math.inf
-    """Seconds after which another attempt may succeed without any event."""
+    """Seconds after which another attempt may succeed, even if nothing else happens."""
 
 
 LeaseTurn: TypeAlias = QueuedRequest[tuple[LeaseOptions, int], LeasedQueries]
-"""A labeller's place in the line of a model, with its options and how many queries it wants."""
+"""A labeller's request in the queue of a model: its options, and the number of queries that it wants."""
 
 _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
@@ -122,7 +119,7 @@ _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 def decode_lease_options(
     request: pb.LeaseQueriesRequest | pb.StreamQueriesRequest,
 ) -> LeaseOptions:
-    """Return the options of a request; ``InvalidInput`` names an invalid field."""
+    """Return the options of a request; raise ``InvalidInput`` for an invalid field."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
     for name in ("classes", "values", "tags"):
@@ -141,21 +138,21 @@ def decode_lease_options(
 
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
-    """Lease in turn; if the caller leaves before it has the queries, they are given back."""
+    """Lease queries in turn; if the caller leaves before it gets them, they are given back."""
     serve = partial(_serve_turns, core)
     turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, (options, limit), serve)
     try:
         return await turn.outcome
     except asyncio.CancelledError:
-        if not turn.outcome.cancelled() and turn.outcome.exception() is None:  # at the moment it was served
+        if not turn.outcome.cancelled() and turn.outcome.exception() is None:  # it was just served
             _give_back_all(core, model, turn.outcome.result().leased)
         raise
 
 
 async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
-    """Lease for all turns, in order, and give each its queries."""
+    """Lease for all turns, in order, and set their outcomes."""
     requests = await _lease_requests(core, model, turns)
-    # one with a filter is alone, since it reads all queries while other writes wait
+    # a request with a filter gets a transaction of its own, because it reads all queries while other writes wait
     for _, part in groupby(requests, lambda each: None if each[1].filter is None else id(each)):
         await _serve_together(core, model, [*part])
 
@@ -185,14 +182,14 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
     for turn, leased in served:
         mine = tuple(islice(queries, len(leased.queries)))
         again_s = math.inf if leased.again_s is None else leased.again_s
-        if turn.outcome.done():  # the caller is gone
+        if turn.outcome.done():  # the caller has gone
             _give_back_all(core, model, leased)
         else:
             turn.outcome.set_result(LeasedQueries(model, leased, mine, again_s))
 
 
 async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
-    """Return the store's lease request of each turn, limited to its fair share; turns with invalid filters fail."""
+    """Return the store's request for each turn, limited to a fair share; turns with invalid filters fail."""
     there = math.inf
     if any(turn.others and turn.asked[1] > 1 for turn in turns):
         there = (await core.read(core.store.get_model, model)).queries_open
@@ -200,7 +197,7 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
     schema = await core.catalogue.reload_schema(model) if filters else None
     requests = []
     for turn in turns:
-        if turn.outcome.done():  # the caller is gone
+        if turn.outcome.done():  # the caller has gone
             continue
         options, limit = turn.asked
         only = None
@@ -225,7 +222,7 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
 
 
 async def take_back(core: ServiceCore, request: pb.ReturnQueryRequest) -> pb.ReturnQueryResponse:
-    """Take a query back from its holder."""
+    """Let the holder of a query release, skip or postpone it."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     store, token = core.store, request.lease_token
@@ -244,7 +241,7 @@ async def take_back(core: ServiceCore, request: pb.ReturnQueryRequest) -> pb.Ret
 
 
 def check_lease_token(token: str) -> None:
-    """Raise ``InvalidInput`` when there is no lease token."""
+    """Raise ``InvalidInput`` if a lease token is missing or has a NUL character."""
     if not token:
         raise InvalidInput("lease_token", "is missing: send the one that came with the query")
     if "\0" in token:
@@ -252,7 +249,7 @@ def check_lease_token(token: str) -> None:
 
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
-    """Release a lease without waiting; one that has ended meanwhile is not an error."""
+    """Release a lease without waiting; it is no error if it has ended."""
     done = core.writer.queue_write(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
@@ -263,7 +260,7 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
 
 
 def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
-    """Convert queries to the wire for their holder: with displays, and without withheld parts."""
+    """Convert queries to the wire for their holder, with displays and without withheld parts."""
     details = _details_of(store, model, records)
     queries = _encode_details(records, details)
     withheld = model_pb2.Specification.FromString(details.model.specification).presentation.withheld
@@ -282,7 +279,7 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
 
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
-    """Convert queries to the wire, reading their instances."""
+    """Read the instances of queries, and convert the queries to the wire."""
     return _encode_details(records, _details_of(store, model, records)) if records else ()
 
 
@@ -304,9 +301,9 @@ _REPORTED_REASONS = (
 
 @dataclass(frozen=True)
 class SearchMark:
-    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`.
+    """The state that a waiting labeller has seen; another attempt makes sense if `mark` differs, or after `patience_s`.
 
-    A labeller who waits for the tree to grow tries again only when `growth` differs; it is empty if any model will do.
+    A labeller who waits for the tree to grow tries again only if `growth` differs; it is empty if any model will do.
     """
 
     mark: tuple[int, ...]
@@ -314,13 +311,13 @@ class SearchMark:
     growth: tuple[int, ...] = ()
 
     def may_offer(self, before: LeasedQueries | None) -> bool:
-        """Return whether a labeller may get queries now to whom nothing was given `before`."""
+        """Return whether a labeller may get queries now who got none `before`."""
         return before is None or not before.leased.awaits_growth or before.leased.awaits_growth != self.growth
 
 
 @dataclass(frozen=True)
 class _ModelWithoutQueries:
-    """A model that had nothing for this labeller: its state, the reason, and when that may change without an event."""
+    """A model that had nothing for this labeller: its state, the reason, and when that may change by itself."""
 
     mark: tuple[int, ...]
     leased: Leased
@@ -331,7 +328,7 @@ class _ModelWithoutQueries:
 
 
 class QuerySearch:
-    """One call or stream of a labeller: looks, leases, and waits until another try makes sense."""
+    """The search of one call or stream for queries: it leases, and waits until another attempt makes sense."""
 
     def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:
         self._core = core
@@ -340,13 +337,13 @@ class QuerySearch:
 
     @property
     def change_stamp(self) -> int:
-        """A stamp that differs after every relevant change: take it before a read, then wait for another."""
+        """A stamp that differs after every relevant change; take it before a read, then wait for a change."""
         if self._options.model == ANY:
             return self._core.leasable_models.change_stamp
         return self._core.changes.change_stamp(self._options.model)
 
     async def wait_for_change(self, seen: int, timeout_s: float) -> bool:
-        """Wait for a change later than `seen`; False when the time was up first."""
+        """Wait for a change after the stamp `seen`; return False if the time runs out first."""
         if self._options.model == ANY:
             return await self._core.leasable_models.wait_for_change(seen, timeout_s)
         return await self._core.changes.wait_for_change(self._options.model, seen, timeout_s)
@@ -360,7 +357,7 @@ class QuerySearch:
         return SearchMark(mark_of(status.record), status.patience_s, growth_mark(status.record))
 
     async def lease_queries(self, limit: int) -> LeasedQueries:
-        """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
+        """Lease up to `limit` queries of the model, or of the first of all models that has some for this labeller."""
         if self._options.model != ANY:
             return await lease_of(self._core, self._options, self._options.model, limit)
         options = self._options
@@ -394,7 +391,7 @@ class QuerySearch:
     async def _try_model(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
             found = await lease_of(self._core, self._options, leasable.record.name, limit)
-        except NotFound:  # deleted at this moment
+        except NotFound:  # just deleted
             return None
         except (CorruptStore, *UNREADABLE):
             if not await self._core.damaged.find_damage(leasable.record.name):

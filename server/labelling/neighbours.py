@@ -1,4 +1,4 @@
-"""Rows of known class that are most like the row of a query."""
+"""Neighbours of a query: rows of known class that are most similar to its row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def list_neighbours(core: ServiceCore, request: pb.ListNeighboursRequest) 
         found = await core.read(_find_neighbours, core.store, request, classifier)
         if found is not None:
             return found
-        core.catalogue.forget_model(model)  # another has its name
+        core.catalogue.forget_model(model)  # it was replaced by another of its name
     raise _lease_ended_error(request.name)
 
 
@@ -50,7 +50,7 @@ def _lease_ended_error(name: str) -> FailedPrecondition:
 def _find_neighbours(
     store: Store, request: pb.ListNeighboursRequest, classifier: TreeClassifier
 ) -> pb.ListNeighboursResponse | None:
-    """Return the neighbours; None if another model than the classifier's has the name."""
+    """Return the neighbours; None if the classifier is of an earlier model of this name."""
     model, number = parse_query(request.name)
     specification = model_pb2.Specification.FromString(store.get_model(model).specification)
     if "neighbours" in specification.presentation.withheld:
@@ -61,13 +61,13 @@ def _find_neighbours(
         raise _lease_ended_error(request.name)
     rows = [*store.newest_rows(model, SEARCHED_ROWS), query.instance]
     histories = store.history(model, sorted(set(rows)))
-    schema = ModelSchema.read(store, model)  # after the rows: it names all their values
-    if schema.key != classifier.key:  # the read rows may belong to another model, too
+    schema = ModelSchema.read(store, model)  # after the rows, so that it names all their values
+    if schema.key != classifier.key:  # the rows may also be of another model
         return None
     own = stored_values(histories.pop(query.instance)[0])
-    ids, values, shown, classes = [], [], [], []  # of the rows whose labels leave one class
+    ids, values, shown, classes = [], [], [], []  # of rows with a single possible class
     for history in histories.values():
-        if gold_mark(history) is not None:  # whoever is asked about it must not know its class
+        if gold_mark(history) is not None:  # the class of a gold question must not be shown
             continue
         possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0).tolist()
         if len(possible) == 1:
@@ -82,7 +82,7 @@ def _find_neighbours(
     apart = _attribute_distances(own, others, schema)
     same = np.zeros(
         len(others), dtype=bool
-    )  # which end in the leaf of the row; none if there are several trees
+    )  # in the same leaf as the query's row; all False if there are several trees
     if isinstance(classifier.model, TreeModel):
         both = np.vstack([own, others])[:, : classifier.width]
         leaves = classifier.model.flat.route(classifier.model.encoder.codes(both), both)
@@ -102,7 +102,7 @@ def _find_neighbours(
 
 
 def _attribute_distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
-    """Return how far each of `others` (n, K) is from `own` (K,) in each attribute, in [0, 1]."""
+    """Return the distances (n, K) in [0, 1] of each of `others` (n, K) from `own` (K,), by attribute."""
     apart = np.empty(others.shape)
     for k, column in enumerate(schema.columns):
         values = others[:, k]

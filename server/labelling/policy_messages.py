@@ -1,4 +1,4 @@
-"""Labelling policies, labellers and the history of queries: wire to store and back."""
+"""Conversion of labelling policies, labellers and the history of queries between wire and store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CHANGEABLE: Final = tuple(field.name for field in fields(Policy))
 
 
 def policy_rule(request: pb.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
-    """Return what makes the next policy of the one there is: the fields of the mask change, without one all do.
+    """Return the rule that computes the new policy from the present one: it sets the fields of the mask, or all fields.
 
     Raises
     ------
     InvalidInput
-        For a field that does not exist, a policy of another model, or (the rule too) a bad value.
+        For an unknown field, a policy of another model, or an invalid value; the rule may raise it too.
     """
     if request.policy.model not in {"", request.model}:
         raise InvalidInput(
@@ -51,7 +51,7 @@ def decode_policy(message: pb.LabellingPolicy) -> Policy:
     Raises
     ------
     InvalidInput
-        Naming the field, the value and the bound.
+        If a value is invalid; the error names the field, the value and the bound.
     """
     given: dict[str, Any] = {}
     for field in fields(Policy):
@@ -72,7 +72,7 @@ def decode_policy(message: pb.LabellingPolicy) -> Policy:
 
 
 def encode_policy(model: str, policy: Policy) -> pb.LabellingPolicy:
-    """Convert a policy to the wire: the names of the fields and the numbers of the choices are the store's."""
+    """Convert a policy to the wire, which has the same names of fields and numbers of choices as the store."""
     return pb.LabellingPolicy(model=model_name(model), **asdict(policy))
 
 

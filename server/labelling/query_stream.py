@@ -1,4 +1,4 @@
-"""One labeller's stream: credits and answers in, queries out, the outstanding ones counted by the server."""
+"""A labeller's stream: credits and answers in, queries out; the server counts the outstanding queries."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class _HeldQuery:
 
 
 class QueryStream:
-    """The life of one ``StreamQueries`` call.
+    """One ``StreamQueries`` call.
 
-    A reader task takes requests, a leaser task leases while there are credits; both put responses into one
-    bounded queue, so a client that stops reading stops only its own stream. Queries still leased
-    when the stream ends are returned. An answer that cannot be taken is reported, and the stream continues.
+    A reader task takes requests, and a leaser task leases while there are credits. Both put responses into a bounded
+    queue, so a client that stops reading stops only its own stream. Queries that are still leased when the stream ends
+    are given back. An answer that is refused is reported, and the stream continues.
     """
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core
-        self._key = 0  # of the model the stream was opened for
+        self._key = 0  # key of the model that the stream was opened for
         self._credits = 0
         self._held: dict[Place, _HeldQuery] = {}
         self._out: asyncio.Queue[Response | Exception | None] = asyncio.Queue(2 * core.config.max_leases)
@@ -49,7 +49,7 @@ class QueryStream:
         self._wake = asyncio.Event()  # credits or held queries changed
 
     async def run_stream(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
-        """Yield responses until the client closes its side, the server stops, or something is wrong."""
+        """Yield responses until the client closes its side, the server stops, or an error occurs."""
         tasks = {
             asyncio.create_task(self._report_failure(self._read_requests(requests))),
             asyncio.create_task(self._report_failure(self._lease_forever())),
@@ -80,8 +80,8 @@ class QueryStream:
             if options is None:
                 options = leasing.decode_lease_options(request)
                 if options.model != ANY:
-                    # NotFound now rather than at the first credit; read anew, because another server may have
-                    # replaced it
+                    # Raise NotFound now rather than at the first credit; read it again, because another server may have
+                    # replaced the model.
                     self._key = (await core.catalogue.reload_schema(options.model)).key
                     await core.read(check_reached, core.store, options.model, options.min_sequence)
             for field, given, first in (
@@ -129,7 +129,7 @@ class QueryStream:
         if request.heartbeat:
             extended = await core.write(_extend_all, core.store, dict(self._held), options.lease_s)
             now = time.monotonic()
-            # one that is not held any more is noticed now: `_drop_expired`
+            # `_drop_expired` will check those that could not be extended
             for place, held in self._held.items():
                 ends = now + options.lease_s if place in extended else min(held.ends, now)
                 self._held[place] = _HeldQuery(held.token, ends)
@@ -148,7 +148,9 @@ class QueryStream:
             if fields is None:
                 raise
             await self._out.put(Response(failed=pb.StreamError(name=part.name, **fields)))
-            if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: `_drop_expired` looks
+            if isinstance(
+                error, FailedPrecondition
+            ):  # the lease may have ended, which `_drop_expired` will check
                 place = parse_query(part.name)
                 if place in self._held:
                     self._held[place] = _HeldQuery(self._held[place].token, time.monotonic())
@@ -190,8 +192,8 @@ class QueryStream:
                 for query in found.queries:
                     await self._out.put(Response(query=query))
                 if found.queries:
-                    tried = told = None  # when they come back all may look as it does now
-                    continue  # there may be more: of another model, or after others had their turn
+                    tried = told = None  # when they are given back, the state may look the same as now
+                    continue  # there may be more, from another model, or after others had their turn
                 if found.leased.idle is not told and not self._held:
                     told = found.leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
@@ -199,14 +201,16 @@ class QueryStream:
             await self._wait_for_work(search, seen, patience)
 
     async def _drop_expired(self, options: leasing.LeaseOptions) -> None:
-        """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
+        """Stop counting queries whose lease has ended; those that were extended meanwhile stay."""
         now = time.monotonic()
         for place, held in list(self._held.items()):
             if held.ends > now:
                 continue
             try:
                 record = await self._core.read(self._core.store.get_query, *place)
-            except NotFound:  # withdrawn long ago and removed; or the model is gone, which is seen next
+            except (
+                NotFound
+            ):  # the query was withdrawn and removed, or the model was deleted, which is noticed next
                 self._held.pop(place, None)
                 continue
             mine = record.state is QueryState.LEASED and record.labeller == options.labeller
@@ -230,12 +234,12 @@ class QueryStream:
 
 
 def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) -> set[Place]:
-    """Extend the leases that live; return their places."""
+    """Extend the leases that are live; return their places."""
     extended = set()
     for (model, number), lease in held.items():
         try:
             store.extend(model, number, lease.token, duration_s)
             extended.add((model, number))
         except (FailedPrecondition, NotFound):
-            continue  # it had ended: a late answer gets its own error
+            continue  # the lease has ended; a late answer will get its own error
     return extended

@@ -1,4 +1,4 @@
-"""The labellers of a model, estimated from its log once for all calls at the same state of the log."""
+"""The reliability of a model's labellers, estimated once for all calls at the same state of the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quercus.storage import KnownModel, Reliability, Store
 
 
 async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
-    """Return the labellers of a model, estimated from the newest answers in its log."""
+    """Return the estimates of a model's labellers, from the newest labels in its log."""
     newest = await core.read(_newest_answer, core.store, schema.model)
     make = partial(_make_estimate, core.store, schema)
     crowd: Crowd = await core.estimates.get_estimate(schema.key, newest, make)
@@ -19,10 +19,10 @@ async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
 
 
 async def known_model(core: ServiceCore, schema: ModelSchema) -> KnownModel:
-    """Return what the store needs to know of a model, with its labellers if its policy estimates their reliability.
+    """Return a model as the store needs it, with estimates of the labellers if the policy asks for them.
 
-    The server goes by the policy that it saw last. If the policy has changed since, the store ignores these labellers,
-    or estimates them itself.
+    That is decided by the policy that the server saw last. If it has changed since, the store ignores the estimates, or
+    computes them itself.
     """
     estimated = core.estimates.wanted.get(schema.key)
     if estimated is None:
@@ -38,7 +38,7 @@ def is_estimated(store: Store, model: str) -> bool:
 
 
 def _newest_answer(store: Store, model: str) -> int:
-    """Number of the newest event that the estimate depends on, 0 when there is none."""
+    """Return the number of the newest event that the estimate depends on; 0 if there is none."""
     newest = store.opinions(model, 1)
     return newest[-1].sequence if newest else 0
 
@@ -46,6 +46,9 @@ def _newest_answer(store: Store, model: str) -> int:
 def _make_estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
     events = store.opinions(schema.model, MAX_LABELS)
     record = store.get_model(schema.model)
-    if (record.key, record.shapes.extensions) != schema.identity:  # the labels are of another model, or frame
+    if (
+        record.key,
+        record.shapes.extensions,
+    ) != schema.identity:  # the labels may be of another model or frame
         return 0, NOBODY
     return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)

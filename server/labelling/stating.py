@@ -1,4 +1,4 @@
-"""Labels that are stated without a query."""
+"""Statements: labels without a query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def state_evidence(core: ServiceCore, request: pb.StateEvidenceRequest) ->
     if not 1 <= count <= MAX_STATEMENTS:
         raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
     labellers = []
-    for i, each in enumerate(request.statements):  # before all else, so that nobody labels in another name
+    for i, each in enumerate(request.statements):  # first of all, so that nobody labels in another's name
         with field_prefix(f"statements[{i}]"):
             labellers.append(check_labeller(labeller_of(each.labeller or request.labeller)))
 
@@ -82,10 +82,10 @@ def _decode_statements(
 
 
 def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[Statement]) -> Crowd:
-    """Return the labellers of a model and of a request.
+    """Return the estimates of the labellers of a model and a request.
 
-    The estimate uses the newest answers in the log and all statements of the request, so that the first file of a crowd
-    is weighted by its own statements.
+    They use the newest labels in the log and all statements of the request, so that the first file of a crowd is
+    weighted by its own statements.
     """
     places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
     events = [*store.opinions(schema.model, MAX_LABELS), *statement_events(spoken, places)]

@@ -1,4 +1,4 @@
-"""AdminService: the state of a running server, who calls it, how much it logs; with the tokens of `token_calls`."""
+"""AdminService: the state of the server, its caller, and its log level; calls about tokens are in `token_calls`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class AdminService(TokenCalls):
-    """Collects the state of the server."""
+    """Returns the state of the server, and changes its log level."""
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
         super().__init__(core)
@@ -38,7 +38,7 @@ class AdminService(TokenCalls):
         )
 
     async def GetStatus(self, request: pb.GetStatusRequest, context: Any) -> pb.GetStatusResponse:
-        """Return the status of the server, also while the store cannot be used."""
+        """Return the status of the server, even if the store cannot be used."""
         core, config = self._core, self._core.config
         only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
         status = pb.GetStatusResponse(
@@ -76,7 +76,7 @@ class AdminService(TokenCalls):
         )
 
     async def SetLogLevel(self, request: pb.SetLogLevelRequest, context: Any) -> pb.SetLogLevelResponse:
-        """Log more, or less, from now on."""
+        """Set the log level of all processes of the server."""
         LOG_LEVEL.check(request.level, "level")
         previous = logs.current_level()
         self._board.give_level(request.level)
@@ -86,11 +86,11 @@ class AdminService(TokenCalls):
 
 
 _OF_ALL: Final = ("store_bytes", "calls", "writes_waiting", "memory_bytes", "growers")
-"""Fields whose numbers tell of models that a caller may not touch."""
+"""Fields whose numbers include models that a caller may not use."""
 
 
 def _restrict_status(status: pb.GetStatusResponse, principal: Principal) -> None:
-    """Leave out whatever tells of models that the caller may not touch."""
+    """Remove everything about models that the caller may not use."""
     status.restricted = True
     for field in _OF_ALL:
         status.ClearField(field)
@@ -105,7 +105,7 @@ def _restrict_status(status: pb.GetStatusResponse, principal: Principal) -> None
 
 
 def _read_status(core: ServiceCore, own: str, principal: Principal, status: pb.GetStatusResponse) -> None:
-    """Read the growers, the totals of the models that the caller may touch, and which of all cannot be read."""
+    """Add the growers, and the totals of models that the caller may use; note models that cannot be read."""
     store, damaged = core.store, core.damaged
     for each in store.live_growers() if store.may_be_shared else ():
         status.growers.add(place=each.place, models=each.models, own=each.member == own)

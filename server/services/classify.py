@@ -1,4 +1,4 @@
-"""ClassifyService: answered from the newest tree in memory, which the answer names."""
+"""ClassifyService: classifies rows by the newest tree, which is in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
         return await self._classify_batch(request)
 
     async def ClassifyStream(self, request_iterator: Any, context: Any) -> AsyncIterator[pb.ClassifyResponse]:
-        """Classify batch after batch, in order, each with the tree that is newest then."""
+        """Classify batches in order, each by the tree that is newest at that time."""
         empty = True
         async for request in self._core.requests_until_stop(request_iterator):
             empty = False
@@ -66,5 +66,5 @@ def _classify_request(
     if not rows.unseen:
         return response
     counted = pb.ClassifyResponse(unseen=rows.unseen)
-    counted.MergeFrom(response)  # a copy: other calls share the response
+    counted.MergeFrom(response)  # a copy, because other calls share the response
     return counted

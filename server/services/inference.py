@@ -47,14 +47,11 @@ class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServi
         return pb.ServerMetadataResponse(name="quercus", version=__version__)
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:
-        """Return whether the model has a tree, which can classify."""
+        """Return whether the model has a tree, and so can classify."""
         model = check_model_id(request.name, "name")
         try:
             classifier, _ = await self._core.catalogue.classifier_and_schema(model)
-        except (
-            FailedPrecondition,
-            Unavailable,
-        ):  # nothing is grown yet, or another model took the name just now
+        except (FailedPrecondition, Unavailable):  # it has no tree yet, or was just replaced
             return pb.ModelReadyResponse(ready=False)
         _check_version(request.version, classifier.version)
         return pb.ModelReadyResponse(ready=True)
@@ -106,7 +103,7 @@ def _min_sequence(request: pb.ModelInferRequest) -> int:
 
 
 def _check_version(given: str, newest: int) -> None:
-    """Only the newest tree classifies; an answer names it."""
+    """Raise `NotFound` for any version but the newest, which alone classifies."""
     if given not in {"", str(newest)}:
         raise NotFound("tree version", given, f"the newest is {newest}; leave the version empty")
 

@@ -1,4 +1,4 @@
-"""InstanceService: pushes, acknowledged after the commit, and reading back."""
+"""InstanceService: pushing rows, reading them and the log, and stating labels."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ _Batch = pb.PushInstancesRequest | pb.PushBatchRequest
 _Outcome = dict[str, Any]  # fields of an acknowledgement
 PAGE_EVENTS: Final = 500
 PAGE_VALUES: Final = 50_000
-"""Values of rows that a message of `WatchEvents` has at most: by name they take some 30 bytes each."""
+"""Most values of rows in a message of `WatchEvents`; by name, each takes about 30 bytes."""
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
-"""Errors of a single batch; the batches after it may be right."""
+"""Errors of a single batch; the batches after it may be valid."""
 
 
 class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
@@ -74,10 +74,10 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def PushInstances(
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[pb.PushInstancesResponse]:
-        """Store batch after batch; each acknowledgement is sent after the commit, in order.
+        """Store batches, and acknowledge each after its commit, in order.
 
         Up to ``push_window`` batches are read ahead, so that several share a commit. If the client asked for it,
-        invalid rows are refused one by one, and a batch that is invalid as a whole gets an error in place of its
+        invalid rows are refused one by one, and a batch that is invalid as a whole gets an error instead of its
         acknowledgement. Otherwise an error ends the stream, after the acknowledgements of the batches before it.
         """
         acks: asyncio.Queue[_PendingAcknowledgement | None] = asyncio.Queue(self._core.config.push_window)
@@ -109,7 +109,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             again = await self._core.catalogue.reload_schema(model)
             if again.key == schema.key:
                 raise
-            # the remembered values belong to an earlier model of this name
+            # the cached schema was of an earlier model of this name
             stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
         self._count_rows(stored)
         return pb.PushBatchResponse(batch_id=request.batch_id, **stored)
@@ -133,7 +133,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                     )
                 name = request.model or name
                 model = parse_model(name, "model")
-                if key is None:  # read anew: another server may have replaced the model
+                if key is None:  # read it again, because another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
                 pending: Awaitable[_Outcome]
                 try:
@@ -153,13 +153,13 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def _queue_batch(
         self, model: str, key: int, request: _Batch, row_by_row: bool
     ) -> Awaitable[_Outcome]:
-        """Queue one batch; wait for one with new nominal values, since others may have taken the same numbers."""
+        """Queue one batch; one with new nominal values is awaited, since others may have taken the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
         sizes = self._core.config.message_limits
         conflicts: dict[
             int, Exception
-        ] = {}  # by row whose id is stored with other content: it teaches no names
+        ] = {}  # by row whose id is stored with other content: it must add no values
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise _replaced_error(model)
@@ -173,7 +173,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 if schema == before:
                     raise
                 continue
-            if faults.by_row:  # perhaps for an index that another server has just learned
+            if faults.by_row:  # another server may have just learned the values
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
                 if schema != before:
                     continue
@@ -195,12 +195,12 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         raise Stale(f"the nominal values of model {model} keep changing")
 
     async def _queue_again(self, model: str, key: int, request: _Batch, row_by_row: bool) -> _Outcome:
-        """Encode a batch anew, and store it: the model was extended before it was written."""
+        """Encode and store a batch again, because the model was extended before it was written."""
         await self._core.catalogue.reload_schema(model)
         return await (await self._queue_batch(model, key, request, row_by_row))
 
     async def ListInstances(self, request: pb.ListInstancesRequest, context: Any) -> pb.ListInstancesResponse:
-        """Return a page of instances: those that are wanted, in the order that is wanted."""
+        """Return a page of instances, by the filter and order of the request."""
         core = self._core
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
@@ -220,13 +220,13 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         return await core.read(_found_page, core.store, schema, found, token, classifier)
 
     async def StateEvidence(self, request: pb.StateEvidenceRequest, context: Any) -> pb.StateEvidenceResponse:
-        """Store what labellers say unasked."""
+        """Store labels that labellers state without a query."""
         return await stating.state_evidence(self._core, request)
 
     async def WatchEvents(
         self, request: pb.WatchEventsRequest, context: Any
     ) -> AsyncIterator[pb.WatchEventsResponse]:
-        """Send the log after a number, page by page, then each new event."""
+        """Send the log after a sequence number, page by page, and then each new event."""
         core = self._core
         model, after = parse_model(request.model, "model"), request.after_sequence
         if after < 0:
@@ -260,19 +260,19 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         raise Unavailable(STOPPING)
 
     async def ListExamples(self, request: pb.ListExamplesRequest, context: Any) -> pb.ListExamplesResponse:
-        """Return the rows that the guidance of a model names."""
+        """Return the example rows of a model's guidance."""
         model = parse_model(request.model, "model")
         return await self._core.read(_read_examples, self._core.store, model)
 
     async def GetInstance(self, request: pb.GetInstanceRequest, context: Any) -> pb.Instance:
-        """Return one instance with everything said about it."""
+        """Return one instance with its history."""
         model, instance = parse_instance(request.name)
         return await self._core.read(_read_instance, self._core.store, model, instance)
 
 
 @dataclass(frozen=True)
 class _PendingAcknowledgement:
-    """The due acknowledgement of a batch, and whether the stream continues if the batch is invalid."""
+    """The acknowledgement of a batch when it is due, and whether the stream continues if the batch is invalid."""
 
     batch_id: str
     pending: Awaitable[_Outcome]
@@ -281,14 +281,14 @@ class _PendingAcknowledgement:
 
 @dataclass(frozen=True)
 class _QueuedBatch:
-    """A queued batch, of which `rows` rows are written; await its outcome."""
+    """A queued batch, of which `rows` rows will be written; await it for the outcome."""
 
     written: Awaitable[AppendedBatch]
     rows: int
     faults: RowFaults
     unseen: Sequence[values_pb2.UnseenNames]
     again: Callable[[], Awaitable[_Outcome]] | None = None
-    """Stores it anew if the model was extended before it was written."""
+    """Stores the batch again if the model was extended before it was written."""
 
     def __await__(self) -> Generator[Any, None, _Outcome]:
         try:
@@ -312,7 +312,7 @@ class _QueuedBatch:
 
 
 class _FailedBatch:
-    """A substitute for the acknowledgement of a batch that cannot be stored."""
+    """Stands in for the acknowledgement of a batch that cannot be stored; awaiting it raises."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -323,10 +323,10 @@ class _FailedBatch:
 
 
 def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
-    """Log each attribute that has just learned the last value that it may have."""
-    if now.key != before.key:  # another model has taken the name
+    """Log each attribute that has just learned its last value."""
+    if now.key != before.key:  # the model was replaced
         return
-    for old, new in zip(before.columns, now.columns, strict=False):  # it may have more now
+    for old, new in zip(before.columns, now.columns, strict=False):  # an extended model has more columns
         if new.values is not None and new.is_full and not old.is_full:
             _log.warning(
                 "attribute %s of model %s has %d values, the most it may: %s",
@@ -340,16 +340,15 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
 def _decode_push(
     request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits, faults: RowFaults
 ) -> tuple[Push, Sequence[values_pb2.UnseenNames]]:
-    """Convert a batch without the rows that `faults` receives, and count the names that the model has never seen."""
+    """Convert a batch without its invalid rows, which `faults` receives, and count names unknown to the model."""
     count = count_rows(request.rows, schema, sizes)
     ids = _ids_of_push(request, count, generated, faults)
     labels = decode_labels(
         request.labels if request.HasField("labels") else None, count, schema.frame, faults, schema.shapes
     )
     displays = decode_displays(request.displays, count, faults)
-    rows = decode_rows(
-        request.rows, schema, learn=True, sizes=sizes, faults=faults
-    )  # last: it learns new values
+    # last, because it learns new values
+    rows = decode_rows(request.rows, schema, learn=True, sizes=sizes, faults=faults)
     values, parts = rows.values, rows.parts
     if faults.by_row:
         kept = kept_rows(count, faults.by_row)
@@ -396,10 +395,10 @@ def _read_events(
     shapes: Shapes,
 ) -> pb.WatchEventsResponse:
     events = store.read_events(model, after, most)
-    schema = ModelSchema.read(store, model)  # after the events: it names all their values
-    if schema.key != key:  # the events may belong to another model
+    schema = ModelSchema.read(store, model)  # after the events, so that it names all their values
+    if schema.key != key:  # the events may be of another model
         raise _replaced_error(model)
-    if schema.shapes != shapes:  # the model was extended: what was read may have its former shape
+    if schema.shapes != shapes:  # the model was extended, and the events may have its earlier shape
         return _read_events(store, model, key, request, after, most, schema.shapes)
     response = pb.WatchEventsResponse(sequence=events[-1].sequence if events else after, model_uid=schema.uid)
     kinds = set(map(int, request.kinds))
@@ -431,7 +430,7 @@ def _found_page(
     store: Store, known: ModelSchema, found: Found, token: str, classifier: TreeClassifier | None
 ) -> pb.ListInstancesResponse:
     details = store.query_details(known.model, found.sequences)
-    if details.model.key != known.key:  # the rows were of the model before
+    if details.model.key != known.key:  # the rows were of an earlier model of this name
         raise NotFound("model", known.model, "any more: another has its name")
     schema = ModelSchema.of(details.model, details.vocabulary)
     page = pb.ListInstancesResponse(next_page_token=token, total_size=found.total)
@@ -448,7 +447,7 @@ def _found_page(
 
 
 def _read_examples(store: Store, model: str) -> pb.ListExamplesResponse:
-    """Return the examples of a model; those whose row is not there (yet) are left out."""
+    """Return the examples of a model whose rows exist."""
     response = pb.ListExamplesResponse()
     for each in stored_specification(store.get_model(model).specification).guidance.examples:
         try:

@@ -1,4 +1,4 @@
-"""ModelService: create, read, change and delete models."""
+"""ModelService: creating, reading, changing and deleting models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from quercus.v1 import model_pb2 as pb
 from quercus.v1 import model_pb2_grpc
 
 OPEN_TOLD: Final = 16
-"""Most open queries that labellers hear of who must not find out which rows are gold questions."""
+"""Most open queries that labellers are told about who must not find out which rows are gold questions."""
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
@@ -104,7 +104,7 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         return done
 
     async def DeleteModel(self, request: pb.DeleteModelRequest, context: Any) -> empty_pb2.Empty:
-        """Remove a model and all that belongs to it."""
+        """Delete a model with all its data."""
         model = parse_model(request.name)
         await self._core.write(self._core.store.delete_model, model)
         self._core.catalogue.forget_model(model)
@@ -126,7 +126,7 @@ def _read_model(store: Store, model: str, to_labeller: bool) -> pb.Model:
 
 
 def _encode(store: Store, record: ModelRecord, to_labeller: bool) -> pb.Model:
-    """Convert a model to the wire, for labellers without what would tell them which answers teach nothing."""
+    """Convert a model to the wire; for labellers, without what would reveal which answers the model ignores."""
     message = encode_model(record, store.vocabulary(record.name))
     if to_labeller and store.policy(record.name).gold_share:
         message.queries_open = min(message.queries_open, OPEN_TOLD)
@@ -155,7 +155,7 @@ def _list_page(
         try:
             if not damaged.has_damage(record.name, record.key):
                 response.models.append(_encode(store, record, to_labeller))
-        except NotFound:  # deleted at this moment
+        except NotFound:  # just deleted
             pass
         except (CorruptStore, *UNREADABLE) as error:
             damaged.note_unreadable(record.name, error)
@@ -163,7 +163,7 @@ def _list_page(
 
 
 def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
-    """Yield the models of a caller who may not touch all, those that exist, in order of name."""
+    """Yield the existing models that a caller may use, in order of name."""
     for name in sorted(granted):
         if name > after:
             with suppress(NotFound, CorruptStore):
@@ -183,7 +183,7 @@ def _extend_in_store(
 
 
 def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) -> None:
-    """Refuse examples that are not rows of the model; rows are never removed."""
+    """Check that examples are rows of the model."""
     for k, each in enumerate(request.specification.guidance.examples[:MAX_EXAMPLES]):
         field = f"specification.guidance.examples[{k}].instance"
         check_id(each.instance, field)
@@ -198,7 +198,7 @@ def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) ->
 def _update_in_store(
     store: Store, model: str, request: pb.UpdateModelRequest, known: KnownModel | None = None
 ) -> pb.Model:
-    """Change the present specification while the store holds the model, so that no other update is lost."""
+    """Change the present specification while the model is locked, so that no update is lost."""
     if "guidance" in request.update_mask.paths:
         _check_examples(store, model, request)
 

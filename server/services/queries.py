@@ -1,4 +1,4 @@
-"""QueryService: queries, leases and answers."""
+"""QueryService: leasing and answering queries, disputes, gold questions, labellers, and the labelling policy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     """Converts requests, calls `quercus.server.labelling` or the store, and converts their results."""
 
     async def LeaseQueries(self, request: pb.LeaseQueriesRequest, context: Any) -> pb.LeaseQueriesResponse:
-        """Lease queries, waiting for some when there are none."""
+        """Lease queries; if there are none, wait for some."""
         options = leasing.decode_lease_options(request)
         limit = check_count(request.max_queries, "max_queries", 0, self._core.config.max_leases) or 1
         found = await self._wait_for_queries(options, limit, wait_s(request.wait))
@@ -61,7 +61,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         deadline = loop.time() + wait
         search = leasing.QuerySearch(core, options)
         found: leasing.LeasedQueries | None = None
-        if options.model != ANY:  # most who ask get a query, and need not look what to wait for
+        if options.model != ANY:  # most callers get a query at once, and need not find out what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
@@ -83,7 +83,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     async def StreamQueries(
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[pb.StreamQueriesResponse]:
-        """Send queries as credits allow; take answers and refusals."""
+        """Send queries as credits allow, and take answers and refusals."""
         async with aclosing(QueryStream(self._core).run_stream(request_iterator)) as responses:
             async for response in responses:
                 yield response
@@ -111,7 +111,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return await leasing.take_back(self._core, request)
 
     async def ReleaseLease(self, request: pb.ReleaseLeaseRequest, context: Any) -> pb.ReleaseLeaseResponse:
-        """End the lease of any labeller; the history records by whom and why."""
+        """End the lease of any labeller; the history records who ended it, and why."""
         model, number = parse_query(request.name)
         if request.labeller:
             check_labeller(request.labeller)
@@ -122,7 +122,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return pb.ReleaseLeaseResponse(name=request.name)
 
     async def CorrectAnswer(self, request: pb.CorrectAnswerRequest, context: Any) -> pb.CorrectAnswerResponse:
-        """Replace the labeller's own answer."""
+        """Replace an answer."""
         return await answering.correct_answer(self._core, request, labeller_of(request.labeller))
 
     async def UndoAnswer(self, request: pb.UndoAnswerRequest, context: Any) -> pb.UndoAnswerResponse:
@@ -132,7 +132,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     async def ListNeighbours(
         self, request: pb.ListNeighboursRequest, context: Any
     ) -> pb.ListNeighboursResponse:
-        """Return rows of known class that are like the row of a query."""
+        """Return rows of known class that are similar to the row of a query."""
         return await neighbours.list_neighbours(self._core, request)
 
     async def ListQueries(self, request: pb.ListQueriesRequest, context: Any) -> pb.ListQueriesResponse:
@@ -162,7 +162,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return await self._core.read(_history_page, self._core.store, model, number, after, size)
 
     async def StreamAnswers(self, request: pb.StreamAnswersRequest, context: Any) -> AsyncIterator[pb.Answer]:
-        """Send what labellers said, an item each."""
+        """Send the events of labellers."""
         async for answer in answer_pages.stream_answers(self._core, request, only_labels()):
             yield answer
 
@@ -179,7 +179,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return await disputes.adjudicate(self._core, request, labeller_of(request.labeller))
 
     async def MarkGold(self, request: pb.MarkGoldRequest, context: Any) -> pb.MarkGoldResponse:
-        """Make rows gold questions, or take that back."""
+        """Mark rows as gold questions, or take marks back."""
         return await gold.mark_gold(self._core, request, labeller_of(request.labeller))
 
     async def ListGold(self, request: pb.ListGoldRequest, context: Any) -> pb.ListGoldResponse:
@@ -187,11 +187,11 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return await gold.list_gold(self._core, request)
 
     async def GetAgreement(self, request: pb.GetAgreementRequest, context: Any) -> pb.Agreement:
-        """Return how far the labellers agree."""
+        """Return the agreement of the labellers."""
         return await disputes.get_agreement(self._core, request)
 
     async def ListLabellers(self, request: pb.ListLabellersRequest, context: Any) -> pb.ListLabellersResponse:
-        """Return what each labeller did."""
+        """Return the statistics of each labeller."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.reload_schema(model)
         crowd = await crowd_of_model(self._core, schema)
@@ -202,7 +202,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     async def GetLabellingPolicy(
         self, request: pb.GetLabellingPolicyRequest, context: Any
     ) -> pb.LabellingPolicy:
-        """Return how a model is labelled."""
+        """Return the labelling policy of a model."""
         model = parse_model(request.model, "model")
         return encode_policy(model, await self._core.read(self._core.store.policy, model))
 

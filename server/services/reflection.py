@@ -1,6 +1,6 @@
-"""Server reflection under both names: v1, which tools ask for first, and v1alpha, which is all that grpcio has.
+"""Server reflection under both names: v1, which tools ask for first, and v1alpha, the only one that grpcio has.
 
-The messages of both are the same on the wire; they differ in the name of their package.
+The messages of both are the same on the wire; only the names of their packages differ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ V1: Final = "grpc.reflection.v1.ServerReflection"
 
 
 def enable_reflection(names: Sequence[str], server: Any) -> None:
-    """Add reflection: callers can ask a server for its services and their messages.
+    """Add reflection, by which callers can list the services of a server and their messages.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The calls of AdminService about tokens and the audit log: for callers with the whole server's rights alone."""
+"""The calls of AdminService about tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from quercus.v1 import admin_pb2_grpc
 _log = logging.getLogger("quercus.audit")
 
 TOKENS_PER_S: Final = 2.0
-"""Tokens that one caller may make in a second."""
+"""Most tokens that one caller may create per second."""
 
 DEFAULT_ENTRIES: Final = 50
-"""Entries of the audit log in a response, where the caller names no number."""
+"""Entries of the audit log in a response, unless the caller asks for another number."""
 
 
 class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
-    """Makes, lists and revokes tokens, and lists the audit log."""
+    """Creates, lists and revokes tokens, and lists the audit log."""
 
     def __init__(self, core: ServiceCore) -> None:
         super().__init__(core)
         self._made = CallRates(TOKENS_PER_S)
 
     async def CreateToken(self, request: pb.CreateTokenRequest, context: Any) -> pb.CreateTokenResponse:
-        """Make a token. Its secret is in the response and nowhere else."""
+        """Create a token, whose secret is only in the response."""
         self._check_needed()
         if request.all_models == bool(request.models):
             given = "both" if request.all_models else "neither"
@@ -72,11 +72,11 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
         return pb.CreateTokenResponse(token=_encode_token(record), secret=secret)
 
     async def ListTokens(self, request: pb.ListTokensRequest, context: Any) -> pb.ListTokensResponse:
-        """Return a page of tokens, the oldest first."""
+        """Return a page of tokens, oldest first."""
         self._check_needed()
         size, after = page_size(request.page_size), read_token("tokens", request.page_token)
         records = await self._core.read(self._core.store.access.tokens)
-        if after:  # a token is never removed
+        if after:  # tokens are never removed
             place = next((i for i, each in enumerate(records) if each.id == after), len(records) - 1)
             records = records[place + 1 :]
         page = records[:size]
@@ -84,7 +84,7 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
         return pb.ListTokensResponse(tokens=map(_encode_token, page), next_page_token=more)
 
     async def RevokeToken(self, request: pb.RevokeTokenRequest, context: Any) -> pb.Token:
-        """Revoke a token; nobody revokes the one by which it calls, and so locks everybody out."""
+        """Revoke a token, but not that of the call itself, so that nobody locks everybody out."""
         self._check_needed()
         found = TOKEN_NAME.fullmatch(request.name)
         if found is None:
@@ -127,7 +127,7 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
         )
 
     def _check_needed(self) -> None:
-        """Refuse where anybody may call: whoever made a token now would keep it when the server asks for tokens."""
+        """Refuse if callers need no tokens: a token that anybody created now would be valid once tokens are needed."""
         if not self._core.config.needs_tokens:
             raise FailedPrecondition(
                 "this server asks for no token, so anybody could create one: use quercus tokens at the store, or start "

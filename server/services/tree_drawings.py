@@ -1,4 +1,4 @@
-"""Drawings of a stored tree: text, DOT, SVG; of several trees an overview."""
+"""Drawings of a stored tree as text, DOT or SVG; of several trees, an overview."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def draw_tree(
 
     Parameters
     ----------
-    snapshot : the version.
+    snapshot : the stored version.
     form : one of ``MEDIA_TYPES``.
-    member : which tree of several; None: the only one, or an overview of all.
-    depth : levels below the root; None: all.
+    member : number of one tree of several; None for the only one, or an overview of all.
+    depth : levels below the root; None for all.
 
     Raises
     ------
     InvalidInput
-        When there is no such member, the depth is negative, or the tree is too large for a picture.
+        If there is no such member, the depth is negative, or the tree is too large for a picture.
     """
     stored = snapshots.read_snapshot(snapshot.data)
     flats = part_trees(stored.columns)

@@ -1,4 +1,4 @@
-"""TreeService: any version of a tree, the newest as it changes, drawings; why a row is predicted as it is."""
+"""TreeService: versions of trees, the newest tree as it changes, drawings, and explanations of predictions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quercus.v1 import tree_pb2 as pb
 from quercus.v1 import tree_pb2_grpc
 
 WATCH_POLL_S: Final = 60.0
-"""Longest time, in seconds, between two reads of the store by a watch, whatever the change signal says."""
+"""Longest time, in seconds, between two reads of the store by a watch, even without a change signal."""
 
 
 class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
@@ -37,16 +37,16 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
         self._replays = Replays(core.store.url, core.config.log_format)
 
     async def GetTree(self, request: pb.GetTreeRequest, context: Any) -> pb.Tree:
-        """Return one version, or the newest."""
+        """Return one version of a tree, by default the newest."""
         model, version = parse_tree(request.name)
         return await self._core.read(_read_tree, self._core.store, model, version, request.member)
 
     async def WatchTree(
         self, request: pb.WatchTreeRequest, context: Any
     ) -> AsyncIterator[pb.WatchTreeResponse]:
-        """Send the newest tree, then each newer one that is newest when the reader is ready for it.
+        """Send the newest tree, then newer ones; a slow reader misses versions in between.
 
-        Rows that are classified after a tree was sent are classified by it, or by a newer one.
+        After a tree was sent, rows are classified by it, or by a newer one.
         """
         model = parse_model(request.model, "model")
         key, sent = None, 0
@@ -71,7 +71,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
         raise Unavailable(STOPPING)
 
     async def _newest_tree(self, model: str, version: tuple[int, int]) -> pb.Tree:
-        """Read and decode the newest tree once for all who watch the model, at least of this key and version."""
+        """Read and decode the newest tree, at least this version, once for all who watch the model."""
         known = self._trees.pop(model, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
             known = version, asyncio.ensure_future(self._core.read(_read_tree, self._core.store, model, None))
@@ -99,7 +99,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
 
 
 def _replay_task(store: Store, request: pb.ExplainRowRequest) -> ReplayTask:
-    """Return what to replay; an error says what is not there, or is too much."""
+    """Return the task of a request; raise if something does not exist, or the log is too long."""
     model, identifier = parse_instance(request.name)
     record = store.get_model(model)
     places = store.places(model, [identifier])
@@ -121,8 +121,8 @@ def _replay_task(store: Store, request: pb.ExplainRowRequest) -> ReplayTask:
 
 
 def _last_event_at(store: Store, model: str, last: int, time: Timestamp) -> int:
-    """Return the last event that was stored at this time or before; ``FailedPrecondition`` if there is none."""
-    seconds_of(time, "time")  # checks it
+    """Return the last event at or before a time; raise ``FailedPrecondition`` if there is none."""
+    seconds_of(time, "time")  # only a check
     until = time.ToNanoseconds() // 1000
 
     def is_later(sequence: int) -> bool:

@@ -1,4 +1,4 @@
-"""Logs: to standard error, for people or as JSON, in UTC, every line of a call with the id of the request."""
+"""Logs to standard error, for people or as JSON, in UTC; every line about a call has the id of its request."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _request_id: ContextVar[str] = ContextVar("quercus_request_id", default="")
 
 
 def request_id() -> str:
-    """Return the id of the request under way, empty outside of calls."""
+    """Return the id of the present request; empty outside calls."""
     return _request_id.get()
 
 
 def set_request_id(value: str) -> None:
-    """Set the id of the running request, for the task of the call."""
+    """Set the id of the present request, in the task of its call."""
     _request_id.set(value)
 
 
 class _WithRequest(logging.Filter):
-    """Puts the id of the request into every record."""
+    """Adds the id of the request to every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "request_id") and _request_id.get():
@@ -42,7 +42,7 @@ class _TextFormatter(logging.Formatter):
 
 
 def set_up_logging(level: str, form: str = "human") -> None:
-    """Log to standard error: what Quercus says from `current_level` on, what libraries say from warnings on.
+    """Log to standard error: messages of Quercus from `level` on, and warnings and errors of libraries.
 
     Parameters
     ----------
@@ -67,5 +67,5 @@ def set_level(level: str) -> None:
 
 
 def current_level() -> str:
-    """Return the level in force."""
+    """Return the lowest level that Quercus logs."""
     return logging.getLevelName(logging.getLogger("quercus").getEffectiveLevel()).lower()

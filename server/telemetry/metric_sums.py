@@ -1,4 +1,4 @@
-"""Metrics of several processes, added up, so that a server shows as one."""
+"""Metrics of several processes, added up, so that a server with workers appears as one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 CUMULATIVE: Final = frozenset({"counter", "histogram"})
-"""Kinds of metrics that never fall: they keep the counts of processes that ended, or a monitor would see a restart."""
+"""Kinds of metrics that never fall. They include the counts of processes that ended; otherwise a monitor would see a
+restart."""
 
 BEGINNINGS: Final = frozenset({"process_start_time_seconds"})
-"""Metrics whose least value counts: the server started when its first process did."""
+"""Metrics of which the least value counts: the server started when its first process did."""
 
 Answers = Mapping[int, tuple[int, str]]
-"""By worker: the id of its process, and its metrics in the text format of Prometheus."""
+"""The process id and the metrics, in the text format of Prometheus, of each worker, by number."""
 
 
 class SumOfWorkers(Collector):
@@ -32,7 +33,7 @@ class SumOfWorkers(Collector):
     ----------
     own : metrics of this process.
     ask : asks the other workers; those that do not answer are left out.
-    kept : file for what this process, and those that ended, have counted; the next keeper goes on from it.
+    kept : file with the counts of this process and of those that ended, from which the next keeper continues.
     """
 
     def __init__(self, own: CollectorRegistry, ask: Callable[[], Answers], kept: Path | None) -> None:
@@ -51,7 +52,7 @@ class SumOfWorkers(Collector):
                 }
 
     def describe(self) -> list[Metric]:
-        """Return nothing: nobody is asked while the server starts."""
+        """Return nothing, because other workers cannot be asked while the server starts."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -71,7 +72,7 @@ class SumOfWorkers(Collector):
             self._last[worker] = process, text
         sums = {family.name: _Sums(family) for family in own}
         _add_all(sums, (each.family() for each in self._ended.values()))
-        # what the next keeper must know: for it, this process is one that has ended
+        # for the next keeper, to which this process is one that has ended
         ended = [each.family() for each in sums.values() if each.kind in CUMULATIVE]
         with suppress(OSError):
             new = kept.with_suffix(".new")
@@ -83,7 +84,7 @@ class SumOfWorkers(Collector):
         return [each.family() for each in sums.values()]
 
     def _note_ended(self, text: str) -> None:
-        """Remember what a process that has ended had counted when it was asked last."""
+        """Keep the last known counts of a process that has ended."""
         for family in text_string_to_metric_families(text):
             if family.type in CUMULATIVE:
                 self._ended.setdefault(family.name, _Sums(family, empty=True)).add(family)
@@ -106,7 +107,7 @@ def _text_of(families: list[Metric]) -> str:
 
 
 class _Sums:
-    """The samples of one metric, in the order in which they came."""
+    """The summed samples of one metric, in order of arrival."""
 
     def __init__(self, family: Metric, *, empty: bool = False) -> None:
         self.name, self.kind, self._sentence = family.name, family.type, family.documentation

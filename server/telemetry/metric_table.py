@@ -1,7 +1,7 @@
-"""Every metric of the server, once: name, kind, sentence, labels, unit.
+"""The declaration of every metric of the server: name, kind, sentence, labels and unit.
 
-The counters and gauges are made from this table, and so are the dashboard and the alerts in ``deploy/`` and the page of
-metrics in the documentation. A test compares the table with the response of a live server.
+The counters and gauges are created from this table, and so are the dashboard and the alerts in ``deploy/``, and the
+page of metrics in the documentation. A test compares the table with the response of a live server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class MetricRow:
 
     Attributes
     ----------
-    name : name for Prometheus; counters without ``_total``.
+    name : name for Prometheus; for counters without ``_total``.
     kind : kind of the metric.
     sentence : description of the metric.
     labels : labels that distinguish its series.
@@ -33,7 +33,7 @@ class MetricRow:
 
     @property
     def sample_name(self) -> str:
-        """The name of its samples; of a histogram that of its buckets."""
+        """The name of its samples; for a histogram, that of its buckets."""
         return self.name + {"counter": "_total", "gauge": "", "histogram": "_bucket"}[self.kind]
 
 
@@ -161,7 +161,7 @@ MODEL: Final = (
 )
 
 METRICS: Final = (*CALLS, *SERVER, *MODEL)
-"""All of a server. Those of the process (``process_*``, ``python_info``) come from the library for Prometheus."""
+"""All metrics of a server. Those of the process (``process_*``, ``python_info``) come from Prometheus's library."""
 
 BACKUP: Final = MetricRow(
     "quercus_backup_timestamp_seconds",

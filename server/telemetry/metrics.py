@@ -1,7 +1,7 @@
 """The metrics of a server, in the text format of Prometheus.
 
-Names of calls are those that gRPC servers of other languages use, so dashboards made for them fit. Data of the store
-(queries, lag, budgets) are read for each request of the page, and at no other time.
+Metrics of calls have the same names as those of gRPC servers in other languages, so that dashboards for those fit. Data
+of the store (queries, lag, budgets) are read only when the page is requested.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ CODES: Final = {each.name: each.name.title().replace("_", "") for each in grpc.S
     "OK": "OK",
     "CANCELLED": "Canceled",
 }
-"""The label of each status, in the spelling of Go's middleware, for which most dashboards are made."""
-disable_created_metrics()  # type: ignore[no-untyped-call]  # start times of counters: half of the page, and unused
+"""The label of each status, spelt as by Go's middleware, for which most dashboards are made."""
+disable_created_metrics()  # type: ignore[no-untyped-call]  # start times of counters: unused, but half of the page
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """The counters of one server, in a separate registry.
+    """The metrics of one server, in registries of its own.
 
     Parameters
     ----------
     store : the open store.
-    under_way : number of calls under way, in all workers; None: this process is alone.
-    ask, kept : see `SumOfWorkers`; without them this process is alone.
+    under_way : number of calls under way in all workers; None if this is the only process.
+    ask, kept : see `SumOfWorkers`; not given if this is the only process.
 
     Attributes
     ----------
     own : metrics of this process that are added up over the workers.
     registry : metrics of the page.
-    under_way : number of calls that have begun and not ended.
+    under_way : number of calls that have begun but not ended.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Metrics:
         PlatformCollector(registry=self.registry)
 
     def page(self, accept: str) -> tuple[str, bytes]:
-        """Return the type and the text of the page, for threads.
+        """Return content type and text of the page. Call it in a thread.
 
         Parameters
         ----------
@@ -103,19 +103,19 @@ class Metrics:
         return kind, encode(self.registry)
 
     def own_text(self) -> bytes:
-        """Return the metrics that each worker has, of this process, as the page would show them."""
+        """Return this process's `own` metrics as text."""
         return generate_latest(self.own)
 
     def _make_counter(self, row: MetricRow) -> Counter:
         return Counter(row.name, row.sentence, row.labels, registry=self.own)
 
     def register(self, row: MetricRow, value: Callable[[], float], *, adds_up: bool = False) -> None:
-        """Register a function that reads a number for each request of the page.
+        """Register a metric whose value is read for each request of the page.
 
         Parameters
         ----------
         row : the metric, a gauge or a counter.
-        value : the function.
+        value : returns the value.
         adds_up : whether the page shows the sum over the workers.
         """
         registry = self.own if adds_up else self.registry
@@ -151,7 +151,7 @@ _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]]
 
 
 def _report_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
-    """Yield what the grower reports of each model: names beyond a bound, and the recent accuracy where it is known."""
+    """Yield metrics from the grower's report about each model: names beyond a limit, recent accuracy, and changes."""
     others, rows, accuracy, fall, changed = map(
         _gauge_family,
         (
@@ -169,7 +169,7 @@ def _report_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
             drift = drift_in(record.report)
             fall.add_metric((record.name,), drift.accuracy.before - drift.accuracy.since)
             changed.add_metric((record.name,), len(drift.attributes))
-        except DecodeError:  # of a damaged model, which the status names
+        except DecodeError:  # a damaged model, which the status names
             continue
         count = sum(block.rows for block in blocks)
         if count:

@@ -1,4 +1,4 @@
-"""Traces for OpenTelemetry, where its own environment variables ask for them."""
+"""Traces for OpenTelemetry, if its environment variables ask for them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _VARIABLES: Final = (
 class Tracing:
     """Sends a span for every call.
 
-    Where it is not asked for (none of OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and
-    OTEL_TRACES_EXPORTER is set, or the last is ``none``) nothing is imported and nothing is sent.
+    Nothing is imported or sent unless OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+    OTEL_TRACES_EXPORTER is set, and the last is not ``none``.
 
     Raises
     ------
     BadStart
-        When it is asked for and OpenTelemetry is not installed, or the exporter is none of otlp and console.
+        If traces are wanted and OpenTelemetry is not installed, or the exporter is neither otlp nor console.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Models as files: a log that is imported, instances that are exported as a table."""
+"""Importing logs, and exporting instances as tables."""

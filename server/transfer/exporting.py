@@ -1,4 +1,4 @@
-"""A model's instances as a table for analysis programs: values, the original label, and the present evidence."""
+"""Export of a model's instances as a table for analysis programs: values, label, and present evidence."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Row = list[Any]
 
 @dataclass(frozen=True)
 class ExportedTable:
-    """Rows under names.
+    """A table.
 
     Attributes
     ----------
     header : names of the columns.
-    kinds : kinds of the columns: str, float or int.
-    rows : each as long as the header; None where nothing is known.
+    kinds : types of the columns: str, float or int.
+    rows : rows, each as long as the header; None for a missing value.
     """
 
     header: list[str]
@@ -40,10 +40,10 @@ class ExportedTable:
 def export_table(store: Store, model: str) -> ExportedTable:
     """Return the instances of a model as a table, read page by page; a server may store rows meanwhile.
 
-    Columns: ``id``; the attributes; ``label``, the labellers' combined label, else the pushed one (``a``, ``a|b``,
-    plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty where nothing is known); ``pl(class)`` of each
-    class after all answers; ``answers``, the number of labels; ``conflict``, 1 if
-    an answer contradicted the label. An attribute that is called like one of these is ``value:NAME``.
+    Columns: ``id``; the attributes; ``label``, the labellers' combined label, or else the pushed one (``a``, ``a|b``,
+    plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty if nothing is known); ``pl(class)``, the
+    plausibility of each class after all answers; ``answers``, the number of labels; ``conflict``, 1 if an answer
+    contradicted the label. An attribute with one of these names is called ``value:NAME``.
     """
     schema = ModelSchema.read(store, model)
     size = schema.frame.size
@@ -63,7 +63,7 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
             raise FailedPrecondition(
                 f"model {schema.model} was extended, or deleted and another has its name: start again"
             )
-        schema = ModelSchema.of(page.model, page.vocabulary)  # it names all values of these rows
+        schema = ModelSchema.of(page.model, page.vocabulary)  # names all values of these rows
         for history in page.histories.values():
             yield _export_row(history, schema)
         if len(page.histories) < PAGE:
@@ -84,9 +84,9 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
         else name_cell(column.name_of(int(value)))
         for k, (column, value) in enumerate(zip(schema.columns, values.tolist(), strict=True))
     ]
-    said = first.label  # the labellers' present label, or the pushed one if there is none or it says nothing
+    said = first.label  # the labellers' present label, or the pushed one if there is none or it is vacuous
     for event in history:
-        if event.gold:  # an answer to a gold question, or the mark, which the combination after it has
+        if event.gold:  # an answer to a gold question, or a mark, which the combined label after it includes
             continue
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
             said = first.label if event.label is None else event.label

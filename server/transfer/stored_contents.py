@@ -1,4 +1,4 @@
-"""The contents of a store's cells, read as the service reads them; see `quercus.storage.admin.verify`."""
+"""Checks of the contents of a store, by reading them as the server does; see `quercus.storage.admin.verify`."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ UNREADABLE: Final = (
     zlib.error,
     UnreadableSnapshotError,
 )
-"""Errors that damaged bytes raise when they are read."""
+"""Errors that reading damaged bytes may raise."""
 
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Make one kind of error of all those that unreadable bytes raise."""
+    """Turn all errors of unreadable bytes into `InvalidInput`."""
     try:
         yield
     except InvalidInput:
@@ -67,7 +67,7 @@ def _check_report(data: bytes) -> None:
 
 
 def _check_snapshot(data: bytes) -> None:
-    if not is_earlier(data):  # of an earlier version: it is grown and stored anew
+    if not is_earlier(data):  # a tree of an earlier version will be grown again
         check_stored_tree(data)
 
 
@@ -102,18 +102,18 @@ CELLS: Final[Mapping[str, Callable[[Any], object]]] = {
     "token.roles": _check_roles,
     "token.models": _check_granted,
 }
-"""Readers of cells that stand alone, by table and column."""
+"""Checks of single cells, by table and column."""
 
 
 FIXED: Final = ("warmup_rows",)
-"""Fields of a specification that no later one may change."""
+"""Fields that no later specification may change."""
 
 
 class StoredModel:
-    """Reader of what belongs to one model: its specifications, its log, its queries and trees.
+    """Checks the contents of one model: its specifications, log, queries and trees.
 
-    It also checks an exported log: no event comes in that a grower could not learn from, see
-    `quercus.storage.admin.transfer_log.LogValidator`.
+    It also checks an exported log, so that no event is imported that a grower could not learn from; see
+    `quercus.storage.admin.transfer.LogValidator`.
     """
 
     IN_LOG: Final = (
@@ -126,21 +126,21 @@ class StoredModel:
         "display.data",
         "query.asked",
     )
-    """Columns that are read along with the model."""
+    """Columns that are checked together with the log."""
 
     _specification: Specification
     retired: str = ""
     """A setting of the newest specification that no model has any more, see `retired_setting`."""
 
     def check_cell(self, column: str, data: bytes | str) -> None:
-        """Check a cell that stands alone, of a column of `CELLS`."""
+        """Check a single cell, of a column in `CELLS`."""
         with _reading(column.partition(".")[2]):
             CELLS[column](data)
 
     def check_head(
         self, specification: bytes, budget: int, learned: list[tuple[int, str]], shapes: Shapes
     ) -> None:
-        """Take the first line."""
+        """Check the first line, see `LogValidator`."""
         BUDGET.check(budget)
         self._learned, self._shapes = learned, shapes
         first = self._decode_specification(specification)
@@ -157,7 +157,7 @@ class StoredModel:
             raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
 
     def _take_shape(self, specification: Specification, sequence: int) -> None:
-        """Take the specification that gives the events after a sequence number their shape."""
+        """Check and use the specification that sets the shape of events after a sequence number."""
         self._specification, attributes = specification, specification.attributes
         self._shape = Shape(sequence, len(attributes), specification.frame.size)
         self._check_shape(sequence)
@@ -170,7 +170,9 @@ class StoredModel:
                     "vocabulary",
                     f"has {shown(value)} of attribute {k}, which is not a new value of a nominal attribute",
                 )
-        counts: dict[int, int] = {}  # indices of nominal attributes: of their values, and of a bucket in use
+        counts: dict[
+            int, int
+        ] = {}  # number of indices of each nominal attribute: its values, and a bucket in use
         for k, attribute in enumerate(attributes):
             if not isinstance(attribute, Nominal):
                 continue
@@ -182,10 +184,10 @@ class StoredModel:
             counts[k] = attribute.index_count if count == most else count
         self._values = counts
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
-        self._labels: set[bytes] = set()  # that were found to be right
+        self._labels: set[bytes] = set()  # labels that were found valid
 
     def check_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Take the next events. Their values are checked as one table, which saves a fifth of an import's time."""
+        """Check the next events. Values are checked as one table, which saves a fifth of the time of an import."""
         for is_specification, run in groupby(events, lambda event: event["kind"] == EventKind.SPECIFICATION):
             part = list(run)
             if is_specification:
@@ -210,7 +212,7 @@ class StoredModel:
             self._take_shape(new, event["sequence"])
 
     def _check_shape(self, sequence: int) -> None:
-        """Raise if the log's shapes have another one for an event than the newest specification."""
+        """Raise if the shape of an event by the log's shapes differs from that of the newest specification."""
         steps = self._shapes.steps
         if (self._shapes.shape_of(sequence) if steps else Shape(0, *self._shape[1:])) != self._shape:
             raise InvalidInput("shapes", f"do not have {list(self._shape)} for event {sequence}")
@@ -236,9 +238,11 @@ class StoredModel:
                     raise InvalidInput("display", "is not a serialised quercus.v1.Display") from None
 
     def check_asked(self, data: bytes) -> None:
-        """Check the place of a query in its round, as `quercus.server.wire.agenda.encode_asked` writes it."""
+        """Check the position of a query in its round, as `quercus.server.wire.agenda.encode_asked` writes it."""
         try:
-            path, attribute, code, rivals = json.loads(data.decode())  # of bytes it would read UTF-16 too
+            path, attribute, code, rivals = json.loads(
+                data.decode()
+            )  # from bytes, json would also read UTF-16
             rivals = list(rivals)
             named = [split for split, _ in path] + rivals
             codes = [branch for _, branch in path] + ([] if code is None else [code])

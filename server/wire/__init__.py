@@ -1,1 +1,1 @@
-"""Between messages and values: converters, names, bounds, and the errors of the wire."""
+"""Conversion between messages and values of the domain, resource names, limits, and statuses of errors."""

@@ -11,17 +11,17 @@ from quercus.specification.reasons import Fact, Shares
 from quercus.trees import CHILD, Query, QueryPosition, SplitName
 from quercus.v1 import query_pb2
 
-MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
+MAX_RIVALS = 100  # most rivals that a reason names, since every cut of every number may be one
 
 
 def encode_asked(asked: QueryPosition) -> bytes:
-    """Convert the place of a query in its round to the form in which the log keeps it."""
+    """Convert the position of a query in its round to its stored form."""
     fields = [asked.path, asked.attribute, asked.code, asked.rivals]
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def decode_asked(data: bytes) -> QueryPosition:
-    """Read what `encode_asked` wrote."""
+    """Convert the result of `encode_asked` back."""
     path, attribute, code, rivals = json.loads(data)
     return QueryPosition(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
 
@@ -31,23 +31,24 @@ def encode_reasons(queries: Iterable[Query], splits: Sequence[SplitName], strate
 
     Parameters
     ----------
-    queries : queries of the agenda, which name splits by their numbers.
-    splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
-    strategy : strategy that selected them.
+    queries : queries of the agenda, which refer to splits by number.
+    splits : names of the splits. If there are more rivals than `MAX_RIVALS`, those with the largest possible gain
+        ratios are named.
+    strategy : strategy that chose the queries.
     """
-    nodes: dict[tuple[Any, Any], bytes] = {}  # many queries are about the same few
+    nodes: dict[tuple[Any, Any], bytes] = {}  # many queries are about the same few nodes
     reasons = []
     for query in queries:
         node = query.path, query.rivals
         if node not in nodes:
             nodes[node] = _encode_node(query, splits)
-        # the bytes of one message, one part after the other
+        # concatenated parts are the bytes of one message
         reasons.append(nodes[node] + _encode_rest(query, splits, strategy))
     return reasons
 
 
 def _encode_node(query: Query, splits: Sequence[SplitName]) -> bytes:
-    """Return path and rivals, the first fields of a reason."""
+    """Return the path and the rivals of a reason, serialised."""
     reason = query_pb2.Reason()
     for number, code in query.path:
         reason.path.add(attribute=splits[number].attribute, value=splits[number].branches[code])
@@ -62,7 +63,7 @@ def _encode_node(query: Query, splits: Sequence[SplitName]) -> bytes:
 
 
 def _encode_rest(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:
-    """Return the other fields of a reason."""
+    """Return the other fields of a reason, serialised."""
     found = query.reason
     reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
     child = ""

@@ -31,12 +31,12 @@ _CONTENTS: Final = "text, series, image, audio or link"
 
 
 def decode_presentation(message: display_pb2.Presentation) -> Presentation:
-    """Return a presentation, checked without its model.
+    """Return a presentation, checked as far as possible without its model.
 
     Raises
     ------
     InvalidInput
-        Naming the field below ``presentation``.
+        If it is invalid; the error names the field below ``presentation``.
     """
     attributes, series, media = [], [], []
     for k, view in enumerate(message.attributes):
@@ -69,12 +69,13 @@ def decode_presentation(message: display_pb2.Presentation) -> Presentation:
 
 
 def check_presentation(specification: model_pb2.Specification) -> None:
-    """Refuse a presentation that is invalid, names something that the model does not have, or cannot be drawn.
+    """Check the presentation of a specification.
 
     Raises
     ------
     InvalidInput
-        Naming the field below ``specification.presentation``.
+        If it is invalid, names something that the model does not have, or cannot be drawn; the error names the field
+        below ``specification.presentation``.
     """
     if not specification.HasField("presentation"):
         return
@@ -87,12 +88,13 @@ def check_presentation(specification: model_pb2.Specification) -> None:
 
 
 def check_guidance(specification: model_pb2.Specification) -> None:
-    """Refuse guidance that is too long, or has examples of a class that the model does not have.
+    """Check the guidance of a specification.
 
     Raises
     ------
     InvalidInput
-        Naming the field below ``specification.guidance``.
+        If it is too long, or has examples of a class that the model does not have; the error names the field below
+        ``specification.guidance``.
     """
     if not specification.HasField("guidance"):
         return
@@ -107,14 +109,14 @@ def check_guidance(specification: model_pb2.Specification) -> None:
 def decode_displays(
     messages: Sequence[display_pb2.Display], count: int, faults: RowFaults = WHOLE
 ) -> tuple[bytes, ...]:
-    """Return what people see beside each of `count` rows, as the store keeps it; nothing where nothing is sent.
+    """Return the stored form of the displays of `count` rows; none if none are sent.
 
-    The faults of rows go to `faults`.
+    `faults` receives the faults of rows.
 
     Raises
     ------
     InvalidInput
-        Naming the row, the item and the bound.
+        If there is not one display per row.
     """
     if not messages:
         return ()
@@ -148,7 +150,7 @@ def _check_display(message: display_pb2.Display, row: int) -> bytes:
 
 
 def _check_item(item: display_pb2.DisplayItem) -> DisplayItem:
-    """Make the value of an item, which checks it."""
+    """Convert an item to the domain, which checks it."""
     match item.WhichOneof("content"):
         case "text":
             return TextItem(item.title, item.text)

@@ -1,4 +1,4 @@
-"""The one place where a domain exception becomes a gRPC status, with ``google.rpc`` details."""
+"""Conversion of domain exceptions to gRPC statuses with ``google.rpc`` details."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ NO_MEMORY: Final = "the server has no memory left for this: send it again, or le
 MEMORY_RETRY_S: Final = 1.0
 WRITE_RETRY_S: Final = 1.0
 _NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new thread")
-"""Messages of protobuf, and of threads that cannot be started."""
+"""Messages of protobuf and of threads when memory runs out."""
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
-    """The request is valid and may be sent again: the tree has not grown far enough, or the server is stopping."""
+    """The request is valid and may be sent again, for example because the tree has not grown far enough yet."""
 
 
 class Unauthenticated(Exception):  # noqa: N818 - named after the status
-    """No token, or none that counts."""
+    """The call has no token, or an invalid one."""
 
 
 class PermissionDenied(Exception):  # noqa: N818 - named after the status
-    """The token does not allow it; the text says what would."""
+    """The token does not allow the call; the message says what would."""
 
 
 class ResourceExhausted(Exception):  # noqa: N818 - named after the status
-    """More than a bound allows at this moment.
+    """A limit does not allow the call at this moment.
 
     Attributes
     ----------
-    retry_s : after which trying again is sound, in seconds; None: not before something else changes.
+    retry_s : seconds after which another attempt makes sense; None if something else must change first.
     """
 
     def __init__(self, reason: str, retry_s: float | None) -> None:
@@ -68,7 +68,7 @@ class ResourceExhausted(Exception):  # noqa: N818 - named after the status
 
 
 class BadStart(Exception):  # noqa: N818 - reads as what happened
-    """It cannot start: bad configuration, a port in use, an unusable store. The text is for people."""
+    """A program cannot start, for example because its configuration is invalid; the message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class GrpcStatus:
     ----------
     code : the status code.
     message : one sentence for people, at most ``MAX_ERROR_BYTES`` long.
-    metadata : trailing metadata that carries the serialised ``google.rpc.Status``.
+    metadata : trailing metadata with the serialised ``google.rpc.Status``.
     """
 
     code: grpc.StatusCode
@@ -88,7 +88,7 @@ class GrpcStatus:
 
 
 def to_failure(error: BaseException) -> GrpcStatus | None:
-    """Return the status of a domain exception, or None for one that is not expected (a bug)."""
+    """Return the status of a domain exception; None for an unexpected one, which is a bug."""
     if is_out_of_memory(error):
         return _exhausted_status(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
@@ -115,7 +115,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
             return _exhausted_status(ResourceExhausted(str(error), WRITE_RETRY_S))
         case CorruptStore() | UnreadableLabel():
             return grpc_status(code_pb2.DATA_LOSS, str(error))
-        case DecodeError():  # requests are read elsewhere, so it was a message of the store
+        case DecodeError():  # from a stored message, since requests are read elsewhere
             return grpc_status(code_pb2.DATA_LOSS, f"stored data cannot be read ({error})")
         case Stale():
             return grpc_status(
@@ -139,7 +139,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
 
 
 def error_fields(error: Exception) -> dict[str, Any] | None:
-    """Return ``code``, ``message`` and ``field`` of an error, for messages that carry one; None for a bug."""
+    """Return ``code``, ``message`` and ``field`` of an error, for messages that contain one; None for a bug."""
     failure = to_failure(error)
     if failure is None:
         return None
@@ -148,7 +148,7 @@ def error_fields(error: Exception) -> dict[str, Any] | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception, or one of its causes, reports a lack of memory."""
+    """Return whether an exception, or one of its causes, means that memory ran out."""
     told: BaseException | None = error
     while told is not None:
         if isinstance(told, MemoryError) or (isinstance(told, OSError) and told.errno == errno.ENOMEM):
@@ -160,7 +160,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _exhausted_status(error: ResourceExhausted) -> GrpcStatus:
-    """Say when to try again, both as a detail and as the pushback that gRPC clients obey."""
+    """Return a status that says when to try again, as a detail and as the pushback that gRPC clients obey."""
     if error.retry_s is None:
         return grpc_status(code_pb2.RESOURCE_EXHAUSTED, str(error))
     text = f"{error}; try again in {error.retry_s:.2g} s"
@@ -193,7 +193,7 @@ def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:
 
 
 def _refused_row(error: Exception) -> list[instance_pb2.RefusedRow]:
-    """Return the row of a batch for which the batch is refused, if it is a single one."""
+    """Return the row because of which a batch is refused, if it is a single one."""
     row = getattr(error, "row", None)
     return [] if row is None else [instance_pb2.RefusedRow(row=row)]
 

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol and rows: inputs to the rows that Classify takes, its answer to outputs."""
+"""Conversion for the Open Inference Protocol: inputs to rows, and the response of Classify to outputs."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def describe_model(response: pb.ModelMetadataResponse, schema: ModelSchema) -> p
 
 
 def wanted_outputs(request: pb.ModelInferRequest) -> list[str]:
-    """Return the names of the outputs that are asked for.
+    """Return the names of the requested outputs.
 
     Raises
     ------
     InvalidInput
-        When there is no such output.
+        If there is no such output, or it is requested twice.
     """
     names = [each.name for each in request.outputs]
     for i, name in enumerate(names):
@@ -67,12 +67,12 @@ def wanted_outputs(request: pb.ModelInferRequest) -> list[str]:
 def decode_inputs(
     request: pb.ModelInferRequest, schema: ModelSchema, sizes: MessageLimits
 ) -> tuple[UncertainValues, Sequence[values_pb2.UnseenNames]]:
-    """Return the rows of a request, a tensor for each attribute or one matrix, and the names that are not known.
+    """Return the rows of a request (a tensor for each attribute, or one matrix), and counts of unknown names.
 
     Raises
     ------
     InvalidInput
-        Naming the tensor, the row and the bound.
+        If a tensor is invalid; the error names the tensor, the row and the bound.
     """
     inputs, raw = request.inputs, request.raw_input_contents
     if not inputs:
@@ -143,7 +143,7 @@ def _decode_columns(
     for i, tensor in enumerate(request.inputs):
         field = f"inputs[{shown(tensor.name)}]"
         if tensor.name not in places:
-            if absent:  # it may be misspelt; where every attribute has a tensor, others are ignored
+            if absent:  # it may be misspelt; if every attribute has a tensor, others are ignored
                 raise InvalidInput(
                     f"inputs[{i}].name",
                     f"is {shown(tensor.name)}, must be an attribute: {', '.join(places)[:400]}",
@@ -180,10 +180,10 @@ def _decode_columns(
         )
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
-        if column.values is not None:  # a name that no branch has is not a fault
+        if column.values is not None:  # an unknown name is not a fault
             certain &= values[:, k] != column.most
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
-    values[np.isnan(values)] = np.nan  # one NaN of the many
+    values[np.isnan(values)] = np.nan  # all NaN with the same bits
     return UncertainValues(values, parts), unseen.messages()
 
 
@@ -194,7 +194,7 @@ def _count_unseen(
     parts: Mapping[int, Sequence[Range]],
     unseen: UnseenCounter,
 ) -> None:
-    """Count the rows of a column of names that have one that the model does not know."""
+    """Count the rows of a nominal column that have a name that the model does not know."""
     sets = [row for row, ranges in parts.items() if ranges[-1][0] == column.most]
     for row in sorted([*np.flatnonzero(values == column.most).tolist(), *sets]):
         text = texts[row].decode("utf-8").strip()
@@ -204,7 +204,7 @@ def _count_unseen(
 
 
 def _codes_of_numbers(numbers: NDArray[Any], column: AttributeColumn, field: str) -> list[float]:
-    """Return the indices of nominal values that numbers or truth values (n,) name, as ``101.0`` names ``101``."""
+    """Return the indices of the nominal values that numbers or booleans (n,) stand for, as ``101.0`` for ``101``."""
     codes = []
     for row, number in enumerate(numbers):
         try:
@@ -224,7 +224,7 @@ def _read_texts(
     parts: dict[tuple[int, int], tuple[Range, ...]],
     field: str,
 ) -> None:
-    """Read the texts of a column as files have them: a value, ``?``, ``red|green``, ``2..3``."""
+    """Read the texts of a column, in the forms of files: a value, ``?``, ``red|green``, ``2..3``."""
     for row, data in enumerate(texts):
         try:
             text = data.decode("utf-8").strip()
@@ -272,7 +272,7 @@ def encode_outputs(
     *,
     raw: bool,
 ) -> pb.ModelInferResponse:
-    """Add the outputs that are asked for to a response, and the names in the request that the model does not know."""
+    """Add the requested outputs to a response, and the names in the request that the model does not know."""
     classes = list(said.classes)
     made: dict[str, Any] = {
         "label": lambda: [classes[c].encode() for c in said.class_indices],
@@ -310,7 +310,7 @@ def _to_table(values: Any, width: int) -> NDArray[np.float64]:
 
 
 def _mass_texts(said: classify_pb2.ClassifyResponse) -> list[bytes]:
-    """Return the mass function of each row as JSON, by the classes of each focal set with | between them."""
+    """Return the mass function of each row as JSON; keys are the classes of a focal set, separated by ``|``."""
     if not said.mass_indices:
         raise InvalidInput("outputs", "name mass, but this model has no mass functions")
     texts = []

@@ -1,4 +1,4 @@
-"""Instances with the history of their label, and the queries about them, to the wire."""
+"""Conversion of instances with their history, and of queries, to the wire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
 
     Parameters
     ----------
-    history : everything said about it, oldest first; its INSTANCE event leads.
+    history : all events of the instance, oldest first, beginning with its INSTANCE event.
     schema : schema of the model.
     """
     return instance_pb2.Instance(
@@ -34,7 +34,7 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
 
 
 def encode_cells(event: Event, schema: ModelSchema) -> values_pb2.NamedRow:
-    """Convert the values of an INSTANCE event to their form by name."""
+    """Convert the values of an INSTANCE event to a row by name."""
     values, parts = stored_cells(event)
     return encode_row(values, schema, parts)
 
@@ -63,12 +63,12 @@ def encode_query(
 ) -> query_pb2.Query:
     """Convert a query to the wire, with its instance and the evidence about it.
 
-    Nothing tells a gold question from others: it comes with what whoever is asked may know of it.
+    A gold question looks like any other query: it comes only with what the labeller may know.
 
     Parameters
     ----------
     record : the query.
-    history : everything said about its instance.
+    history : all events of its instance.
     schema : schema of the model.
     policy : labelling policy of the model.
     """
@@ -99,7 +99,7 @@ def encode_query(
 
 
 def _fit_reason(query: query_pb2.Query, schema: ModelSchema) -> None:
-    """Leave of a reason, which was that of another row, what fits this one: the path as far as it leads here."""
+    """Remove from a reason, which was copied from another row, what does not fit this row."""
     cells, reason = query.values.values, query.reason
     nominal = {column.name for column in schema.columns if column.values is not None}
 
@@ -116,7 +116,7 @@ def _fit_reason(query: query_pb2.Query, schema: ModelSchema) -> None:
 
 
 def _cell_of(value: values_pb2.NamedValue) -> str | float | None:
-    """Return a value as a condition takes it; one that is uncertain passes none."""
+    """Return a value in the form for conditions; an uncertain one meets no condition."""
     match value.WhichOneof("kind"):
         case None:
             return None

@@ -14,10 +14,10 @@ from quercus.server.wire.errors import shorten_text
 from quercus.server.wire.limits import MAX_PARTS
 
 MAX_DEPTH: Final = 50
-"""Messages within messages."""
+"""Greatest depth of messages within messages."""
 
 REQUEST: Final = "request"
-"""The field that errors name where a message is wrong as a whole."""
+"""The field that errors name if a message is invalid as a whole."""
 
 _IN_FIELD: Final = re.compile(r"Failed to parse (\w+) field: ")
 _PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
@@ -26,12 +26,12 @@ _NO_FIELDS: Final = re.compile(
     r"(?:Failed to parse .* field: unhashable type: '(?:dict|list)'|'\w+' object is not iterable)\.*$",
     re.DOTALL,
 )
-"""The error of a list or a number in the place of a message, whose elements are taken for the names of fields."""
+"""The error for a list or a number instead of a message, whose elements are taken for names of fields."""
 _KNOWN: Final = "\n Available Fields(except extensions): "
 
 
 class EncodedMessage(bytes):
-    """The bytes of a message in another encoding than protobuf's own, with the way to read them."""
+    """The bytes of a message in another encoding than protobuf's, with a method to read them."""
 
     def read_as(self, kind: type[Message]) -> Message:
         """Return the message.
@@ -39,7 +39,7 @@ class EncodedMessage(bytes):
         Raises
         ------
         InvalidInput
-            When the bytes are none; it names the field.
+            If the bytes are not a valid message; the error names the field.
         """
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class JsonMessage(EncodedMessage):
         Raises
         ------
         InvalidInput
-            When the text is not JSON, or has a field that the message does not have or a value that does not fit.
+            If the text is not JSON, or has an unknown field or an invalid value.
 
         Examples
         --------
@@ -77,12 +77,14 @@ class JsonMessage(EncodedMessage):
 
 
 def json_text(data: bytes) -> str:
-    """Return the text of JSON whose parts are bounded, since two bytes of an empty list take some sixty in memory.
+    """Return the text of JSON with a limited number of parts.
+
+    The two bytes of an empty list take about 60 in memory.
 
     Raises
     ------
     InvalidInput
-        When it is not UTF-8, or would make more than ``MAX_PARTS``.
+        If it is not UTF-8, or may have more than ``MAX_PARTS`` parts.
     """
     parts = data.count(b",") + data.count(b"{") + data.count(b"[")
     if parts > MAX_PARTS:
@@ -104,7 +106,7 @@ def write_json(message: Message) -> bytes:
 
 
 def _explained_error(text: str) -> InvalidInput:
-    """Return the error of a message that `json_format` cannot read, with the path of its field."""
+    """Convert an error message of `json_format` to an error that names the path of the field."""
     path: list[str] = []
     while (inside := _IN_FIELD.match(text)) is not None:
         path.append(inside[1])

@@ -1,4 +1,4 @@
-"""Labels and contours: wire to domain and back."""
+"""Conversion of labels and contours between wire and domain."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from quercus.v1 import values_pb2
 def decode_label(
     label: values_pb2.Label, frame: Frame, field: str = "label", shapes: Shapes = NEVER_EXTENDED
 ) -> Label:
-    """Convert one label, checking it against the frame. Its plausibilities may be those of an earlier shape.
+    """Convert one label, and check it against the frame. Its plausibilities may have an earlier shape of the model.
 
     Raises
     ------
     InvalidInput
-        Naming the field below `field`, the value and the bound.
+        If it is invalid; the error names the field below `field`, the value and the bound.
     """
     kind = label.WhichOneof("kind")
     found: Label
@@ -76,7 +76,7 @@ def decode_label(
 
 
 def class_named(name: str, frame: Frame) -> str:
-    """Return the class that a name means, as the frame spells it; a name of none as it is."""
+    """Return the class that a name stands for, in the frame's spelling; an unknown name unchanged."""
     return name if name in frame.classes else _spellings(frame.classes).of(name) or name
 
 
@@ -92,16 +92,15 @@ def decode_labels(
     faults: RowFaults = WHOLE,
     shapes: Shapes = NEVER_EXTENDED,
 ) -> list[bytes]:
-    """Convert the labels of `count` rows to their stored form; None means vacuous ones.
+    """Convert the labels of `count` rows to their stored form; None stands for vacuous labels.
 
-    Plausibilities may be those of an earlier shape of the model, whose classes are the first of the frame.
-
-    An invalid label is a fault of its row, and goes to `faults`; its stored form then means nothing.
+    Plausibilities may have an earlier shape of the model, whose classes are the first of the frame. `faults` receives
+    invalid labels, whose stored form then has no meaning.
 
     Raises
     ------
     InvalidInput
-        When there is not one label per row.
+        If there is not one label per row.
     """
     kind = None if labels is None else labels.WhichOneof("kind")
     if labels is None or kind in (None, "all_vacuous"):
@@ -148,7 +147,7 @@ def _decode_packed(
             f"has {len(flat)} values, must have {count} rows x {frame.size} classes = {count * frame.size}",
         )
     table = flat.reshape(count, frame.size)
-    if not (flat.min() >= 0.0 and flat.max() <= 1.0):  # so written, NaN is outside as well
+    if not (flat.min() >= 0.0 and flat.max() <= 1.0):  # written so that NaN is outside too
         for row, k in np.argwhere(~((table >= 0.0) & (table <= 1.0))).tolist():
             said = f"is {float(table[row, k])!r} for class {shown(frame.classes[k])}, must lie in [0, 1]"
             faults.add(RowFault(row, f"labels[{row}]", said))
@@ -161,7 +160,7 @@ def _decode_packed(
 
 
 def _is_contour(values: tuple[float, ...]) -> bool:
-    """Return whether each value lies in [0, 1] and one is above 0; NaN does not."""
+    """Return whether all values lie in [0, 1], which NaN does not, and one is above 0."""
     return all(0.0 <= value <= 1.0 for value in values) and any(values)
 
 
@@ -194,7 +193,7 @@ def encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
 
 
 def label_text(label: Label, frame: Frame) -> str:
-    """Return a label as `quercus.specification.written_labels` writes it."""
+    """Return a label as text, in the form of `quercus.specification.written_labels`."""
     match label:
         case ClassSet(mask):
             return NOTHING if mask == frame.full else write_set(frame.names(mask))

@@ -1,4 +1,4 @@
-"""Specifications and models: wire to domain and back."""
+"""Conversion of specifications and models between wire and domain."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ _OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVER
 def complete_specification(
     message: model_pb2.Specification, max_values: int = MAX_VALUES
 ) -> model_pb2.Specification:
-    """Return a copy with every default written out, checked as a whole.
+    """Return a copy with all defaults filled in, checked as a whole.
 
     Parameters
     ----------
     message : the specification as given.
-    max_values : maximum number of values of a nominal attribute that gives none.
+    max_values : most values of a nominal attribute that does not say.
 
     Raises
     ------
     InvalidInput
-        Naming the field below ``specification``, the value and the bound.
+        If it is invalid; the error names the field below ``specification``, the value and the bound.
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
@@ -101,16 +101,16 @@ def complete_specification(
 
 
 def new_specification(message: model_pb2.Specification, max_values: int) -> model_pb2.Specification:
-    """Return the specification of a new model: complete, with the canonical names of its values and classes.
+    """Return the specification of a new model: complete, with canonical names of values and classes.
 
     Parameters
     ----------
-    message, max_values : as in `complete_specification`.
+    message, max_values : see `complete_specification`.
 
     Raises
     ------
     InvalidInput
-        As `complete_specification`; or two names of an attribute, or of the classes, are one value.
+        See `complete_specification`; also if two names of values or classes are spellings of one.
     """
     named = model_pb2.Specification()
     named.CopyFrom(message)
@@ -129,12 +129,12 @@ def _make_canonical(names: MutableSequence[str], field: str) -> None:
 
 
 def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
-    """Hold a new model to the bounds of this server.
+    """Check a new model against the limits of this server.
 
     Raises
     ------
     InvalidInput
-        For an invalid field; it names the field below ``specification``, the value and the bound.
+        If it exceeds a limit; the error names the field below ``specification``, the value and the limit.
     """
     _at_most(len(message.classes), sizes, "max_classes", "classes")
     _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
@@ -183,10 +183,10 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
 
 
 def stored_specification(data: bytes) -> model_pb2.Specification:
-    """Read a specification of the store, which is complete.
+    """Read a stored specification, which is complete.
 
-    Learners and strategies were stored without the defaults of their parameters once: they get today's. Before
-    strategies had parameters, field 8 was the name of the strategy and field 16 its package. Of field 14 see
+    Earlier versions stored learners and strategies without the defaults of their parameters, which then get today's.
+    Before strategies had parameters, field 8 was the name of the strategy and field 16 its package. For field 14, see
     `retired_setting`.
     """
     message = model_pb2.Specification()
@@ -194,7 +194,7 @@ def stored_specification(data: bytes) -> model_pb2.Specification:
     return message
 
 
-@lru_cache(maxsize=64)  # read for each call, and changed seldom
+@lru_cache(maxsize=64)  # read for each call, but seldom changed
 def _read_specification(data: bytes) -> model_pb2.Specification:
     message = model_pb2.Specification.FromString(data)
     if not message.HasField("strategy"):
@@ -204,7 +204,7 @@ def _read_specification(data: bytes) -> model_pb2.Specification:
             elif earlier.field_number == 16:
                 message.strategy.package = earlier.data.decode()
     message.DiscardUnknownFields()
-    with suppress(InvalidInput):  # a package is not installed, or does not know its own parameters any more
+    with suppress(InvalidInput):  # a package is not installed, or no longer knows its own parameters
         learner = plugin_class(SpecifiedLearner, message.learner.name, message.learner.package)
         strategy = strategy_class(message.strategy.name, learner.asks, message.strategy.package)
         for kind, stored in ((learner, message.learner), (strategy, message.strategy)):
@@ -231,7 +231,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     Raises
     ------
     InvalidInput
-        Naming the field below ``specification``, the value and the bound.
+        If it is invalid; the error names the field below ``specification``, the value and the bound.
     """
     attributes = []
     for k, attribute in enumerate(message.attributes):
@@ -295,7 +295,7 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
 
 
 def specification_of(data: bytes, like: Specification | None = None) -> Specification:
-    """Return a stored specification; with the attributes and classes of a later one of the same model, `like`."""
+    """Return a stored specification, with the attributes and classes of `like`, a later one of the same model."""
     found = decode_specification(stored_specification(data))
     return found if like is None else replace(found, attributes=like.attributes, frame=like.frame)
 
@@ -306,7 +306,7 @@ def attribute_count(data: bytes) -> int:
 
 
 def first_specification(record: ModelRecord) -> tuple[Specification, int]:
-    """Return the specification before the first event, in the present shape, and how many attributes there were."""
+    """Return the specification before the first event, in the present shape, and its number of attributes."""
     present = specification_of(record.specification) if record.shapes.extensions else None
     return specification_of(record.initial_specification, like=present), attribute_count(
         record.initial_specification
@@ -316,13 +316,13 @@ def first_specification(record: ModelRecord) -> tuple[Specification, int]:
 def extended_specification(
     current: model_pb2.Specification, request: model_pb2.ExtendModelRequest, max_values: int = MAX_VALUES
 ) -> model_pb2.Specification:
-    """Return the specification with the classes and attributes of a request after its own.
+    """Return the specification with the classes and attributes of a request added.
 
     Raises
     ------
     InvalidInput
-        When there are none; for a name that the model has already or that comes twice, an attribute whose values
-        may not be missing, or what `complete_specification` refuses.
+        If there are none, a name is taken or repeated, or an attribute's values may not be missing; see also
+        `complete_specification`.
     """
     if not request.classes and not request.attributes:
         raise InvalidInput(
@@ -365,7 +365,7 @@ def extended_specification(
 
 
 def extension_of(stored: bytes, request: model_pb2.ExtendModelRequest, sizes: MessageLimits) -> Extension:
-    """Return the extension of a stored specification by a request, within the bounds of this server."""
+    """Return the extension of a stored specification by a request, checked against the limits of this server."""
     current = stored_specification(stored)
     extended = extended_specification(current, request, sizes.max_values)
     with _of_request(len(current.attributes)):
@@ -377,7 +377,7 @@ def extension_of(stored: bytes, request: model_pb2.ExtendModelRequest, sizes: Me
 def is_extension(
     stored: bytes, before: Shape, request: model_pb2.ExtendModelRequest, sizes: MessageLimits
 ) -> bool:
-    """Return whether a stored specification is the extension of one with the shape `before` by this request."""
+    """Return whether a stored specification is an earlier one, of the shape `before`, extended by this request."""
     extended = stored_specification(stored)
     former = model_pb2.Specification()
     former.CopyFrom(extended)
@@ -397,7 +397,7 @@ def _known_name(field: str, name: str, what: str) -> InvalidInput:
 
 @contextmanager
 def _of_request(known: int) -> Iterator[None]:
-    """Name attributes in errors by their places in a request, of a model with `known` attributes before it."""
+    """Let errors name attributes by their position in the request, for a model that has `known` attributes already."""
     try:
         yield
     except InvalidInput as error:
@@ -411,14 +411,14 @@ def _of_request(known: int) -> Iterator[None]:
 def updated_specification(
     current: model_pb2.Specification, request: model_pb2.UpdateModelRequest
 ) -> model_pb2.Specification:
-    """Return the specification after an update: the fields of the mask, taken from the request.
+    """Return the specification with the fields of the mask taken from the request.
 
-    A field in the mask that the request leaves out goes back to its default.
+    A field in the mask that the request leaves out gets its default.
 
     Raises
     ------
     InvalidInput
-        For an empty mask, a field that does not exist or cannot change, or a bad value.
+        For an empty mask, an unknown or fixed field, or an invalid value.
     """
     paths = list(request.update_mask.paths)
     if not paths:
@@ -445,7 +445,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
     specification = stored_specification(record.specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
-            continue  # of another model, which took the name at this moment
+            continue  # the vocabulary is of another model, which just took the name
         specification.attributes[k].nominal.values.extend(values)
     report = model_pb2.GrowthReport.FromString(record.report)
     return model_pb2.Model(
@@ -483,7 +483,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 
 
 def _absence_text(strategy: model_pb2.Plugin) -> str:
-    """Return why a model asks nothing whose strategy is not installed, and how it can."""
+    """Return why a model whose strategy is not installed asks nothing, and how to mend that."""
     package = missing_package("strategy", strategy.package)
     return f"its strategy {strategy.name} is {package} Or give the model another strategy."
 
@@ -495,28 +495,28 @@ def _check_parts(specification: bytes, report: bytes) -> None:
 
 
 def check_head(record: ModelRecord) -> None:
-    """Raise the error of reading a stored model if its specification or report cannot be read."""
+    """Raise an error of reading if the specification or report of a stored model is damaged."""
     _check_parts(record.specification, record.report)
 
 
 def to_duration(seconds: float) -> Duration:
-    """Convert a length of time to the wire."""
+    """Convert seconds to a duration on the wire."""
     length = Duration()
     length.FromMicroseconds(round(seconds * 1e6))
     return length
 
 
 def to_timestamp(seconds: float) -> Timestamp:
-    """Convert seconds since the epoch to the wire."""
+    """Convert seconds since 1970 to a time on the wire."""
     stamp = Timestamp()
     stamp.FromMicroseconds(round(seconds * 1e6))
     return stamp
 
 
 def earliest_seconds(stamp: Timestamp) -> float:
-    """Return the earliest time, in seconds since the epoch, that `to_timestamp` shows as `stamp` or later.
+    """Return the earliest time, in seconds since 1970, that `to_timestamp` converts to `stamp` or later.
 
-    Times are shown rounded; so a request from a shown time includes what happened at that time.
+    Times on the wire are rounded; this makes a request from such a time include what happened at that time.
     """
     microseconds = -(-stamp.ToNanoseconds() // 1000)
     seconds = (microseconds - 0.5) / 1e6

@@ -1,4 +1,4 @@
-"""Resource names ``models/{model}/...`` and page tokens: made and read in one place."""
+"""Resource names ``models/{model}/...`` and page tokens."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def parse_query(name: str) -> tuple[str, int]:
 
 
 def parse_tree(name: str) -> tuple[str, int | None]:
-    """Return model and version of ``models/{model}/trees/{version}``; None means ``latest``."""
+    """Return model and version of ``models/{model}/trees/{version}``; None stands for ``latest``."""
     form = "models/{model}/trees/{version} or models/{model}/trees/latest"
     model, version = _split_name(name, "name", ("models", "trees"), form)
     return model, None if version == "latest" else _parse_number(version, name, form)
@@ -84,19 +84,19 @@ def not_found(kind: str, name: str, known: Sequence[str]) -> str:
 
 
 def page_size(size: int) -> int:
-    """Return the size of a page: 0 means the default; negative or too large raises ``InvalidInput``."""
+    """Return the size of a page, for 0 the default; raise ``InvalidInput`` if it is negative or too large."""
     if not 0 <= size <= MAX_PAGE:
         raise InvalidInput("page_size", f"{size} is not between 0 and {MAX_PAGE}")
     return size or DEFAULT_PAGE
 
 
 def make_page_token(kind: str, after: str | int) -> str:
-    """Return the page token of listing `kind` that continues after the entry `after`."""
+    """Return the page token of a listing `kind` that continues after an entry."""
     return base64.urlsafe_b64encode(f"{kind}:{after}".encode()).decode().rstrip("=")
 
 
 def read_token(kind: str, token: str) -> str:
-    """Return the name after which the page of a token begins, "" for the first page."""
+    """Return the name after which the page of a token begins; "" for the first page."""
     if not token:
         return ""
     try:
@@ -110,7 +110,7 @@ def read_token(kind: str, token: str) -> str:
 
 
 def read_number_token(kind: str, token: str) -> int:
-    """Return the number the token continues after, 0 for the first page."""
+    """Return the number after which the page of a token begins; 0 for the first page."""
     after = read_token(kind, token)
     if not after:
         return 0
@@ -120,7 +120,7 @@ def read_number_token(kind: str, token: str) -> int:
 
 
 def read_row_token(kind: str, token: str) -> tuple[float, int] | None:
-    """Return the key of the order and the number that the token continues after, None for the first page."""
+    """Return the sort key and the number after which the page of a token begins; None for the first page."""
     after = read_token(kind, token)
     if not after:
         return None

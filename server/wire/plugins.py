@@ -1,7 +1,4 @@
-"""Learners and strategies from the wire to the domain, and their declarations to the wire.
-
-Parameters of the model itself come from the specification.
-"""
+"""Conversion of learners and strategies from the wire, and of their declarations to the wire."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def decode_learner(message: model_pb2.Plugin) -> SpecifiedLearner:
     Raises
     ------
     InvalidInput
-        Naming the field below the learner, the value and the bound.
+        If it is invalid; the error names the field below the learner, the value and the bound.
     """
     learner = plugin_class(SpecifiedLearner, message.name, message.package)
     given = _given_values(learner, message)
@@ -47,24 +44,24 @@ def decode_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
     Parameters
     ----------
     message : the strategy.
-    asks : what it must be able to choose for.
+    asks : kind of model that it must choose queries for.
 
     Raises
     ------
     InvalidInput
-        Naming the field below the strategy, the value and the bound.
+        If it is invalid; the error names the field below the strategy, the value and the bound.
     """
     strategy = strategy_class(message.name, asks, message.package)
     return strategy(**_given_values(strategy, message))
 
 
 def stored_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
-    """Convert the strategy of a stored model, of which another can ask or none; see `decode_strategy`.
+    """Convert the strategy of a stored model like `decode_strategy`.
 
     Returns
     -------
     QueryStrategy
-        An `AbsentStrategy` if its package is not installed.
+        The strategy, or an `AbsentStrategy` if its package is not installed.
     """
     if is_absent(message):
         return AbsentStrategy(message.name, message.package)
@@ -72,12 +69,12 @@ def stored_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
 
 
 def is_absent(strategy: model_pb2.Plugin) -> bool:
-    """Return whether a strategy is of a package that is not installed."""
+    """Return whether a strategy comes from a package that is not installed."""
     return bool(strategy.package) and strategy.name not in plugin_names(STRATEGIES)
 
 
 def _given_values(kind: type[Plugin], message: model_pb2.Plugin) -> dict[str, Any]:
-    """Return the checked values of the parameters that a message has, in order of their names."""
+    """Return the checked values of the parameters in a message, in order of name."""
     declared = {each.name: each for each in served_parameters(kind)}
     unknown = next((name for name in sorted(message.parameters) if name not in declared), None)
     if unknown is not None:
@@ -101,13 +98,14 @@ def _decode_base(learner: type[SpecifiedLearner], message: model_pb2.Plugin) -> 
 
 
 def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2.Plugin:
-    """Return a learner or strategy that can be decoded, with all its parameters as values of their declared types.
+    """Return a valid learner or strategy with all its parameters, as values of their declared types.
 
-    Absent parameters get their defaults: what is stored means the same when another version has other ones.
+    Absent parameters get their defaults, so that the stored form keeps its meaning when a later version has different
+    ones.
 
     Parameters
     ----------
-    kind : its class.
+    kind : class of the learner or strategy.
     message : the message.
     """
     canonical = model_pb2.Plugin(name=message.name, package=foreign_package(kind.group, message.name))

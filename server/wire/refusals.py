@@ -1,4 +1,4 @@
-"""Faults of a batch by row, for rows that are refused one by one."""
+"""Faults of single rows in a batch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class RowFault(InvalidInput):
 
 
 class RowFaults:
-    """The faults of a batch whose valid rows are stored: the first of each invalid row.
+    """Collects the first fault of each invalid row, in a batch whose valid rows are stored.
 
     Parameters
     ----------
-    known : refusals of rows that are known before.
+    known : rows that are refused already, with their errors.
     """
 
     def __init__(self, known: Mapping[int, Exception] | None = None) -> None:
@@ -43,7 +43,7 @@ class RowFaults:
 
 
 class _FirstFault(RowFaults):
-    """The faults of a batch that is stored as a whole or not at all: the first is raised."""
+    """Raises the first fault, for a batch that is stored completely or not at all."""
 
     def add(self, fault: RowFault) -> None:
         raise fault
@@ -53,7 +53,7 @@ WHOLE: Final[RowFaults] = _FirstFault()
 
 
 def encode_refusals(refused: Mapping[int, Exception]) -> list[instance_pb2.RefusedRow]:
-    """Return the messages of refused rows, in order; the reasons of many are cut, so that the list is bounded."""
+    """Return the messages of refused rows, in order; if they are many, reasons are cut to limit the size."""
     most = min(MAX_ERROR_BYTES, REFUSALS_BYTES // max(1, len(refused)))
     messages = []
     for row, error in sorted(refused.items()):
@@ -70,5 +70,5 @@ def encode_refusals(refused: Mapping[int, Exception]) -> list[instance_pb2.Refus
 
 
 def kept_rows(count: int, refused: Mapping[int, object]) -> Sequence[int]:
-    """Return the positions, of `count` rows, of those that are not refused."""
+    """Return the positions of the rows, of `count`, that are not refused."""
     return [row for row in range(count) if row not in refused] if refused else range(count)

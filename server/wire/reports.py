@@ -16,20 +16,20 @@ def encode_report(
     drift: Drift | None = None,
     names: Sequence[str] = (),
 ) -> bytes:
-    """Return the report as it is stored.
+    """Return the stored form of a report.
 
     Parameters
     ----------
     accuracy
-        How right predictions were, the oldest block first.
+        Blocks of accuracy, oldest first.
     confidence
-        How right the trees take themselves to be; None if not known.
+        The trees' own confidence; None if not known.
     other_names
-        Rows that hold a name beyond the bound of an attribute, by attribute.
+        Number of rows with a name beyond the limit of an attribute, by attribute.
     labelled_rows
-        Rows with a label.
+        Number of rows with a label.
     drift, names
-        What has changed, and the names of the attributes.
+        Recent changes, and the names of all attributes.
     """
     blocks = [
         model_pb2.AccuracyBlock(
@@ -76,7 +76,7 @@ def _drift_message(drift: Drift, names: Sequence[str]) -> model_pb2.Drift | None
 
 
 def with_changes(report: bytes, attributes: Sequence[tuple[int, float]], names: Sequence[str]) -> bytes:
-    """Return a report about learned trees with the changes of its accuracy and of attributes, by their number."""
+    """Return a report about learned trees with drift added: of its accuracy, and of `attributes`, by number."""
     changed = model_pb2.GrowthReport.FromString(report)
     drift = Drift(accuracy_fall(accuracy_in(report)), tuple(attributes))
     changed.ClearField("drift")
@@ -86,24 +86,24 @@ def with_changes(report: bytes, attributes: Sequence[tuple[int, float]], names: 
 
 
 def drift_in(report: bytes) -> model_pb2.Drift:
-    """Return what has changed; empty if nothing has."""
+    """Return the drift in a report; empty if there is none."""
     return model_pb2.GrowthReport.FromString(report).drift
 
 
 def with_stop(report: bytes, most_bytes: int) -> bytes:
-    """Return a report that says that the model is grown no further, since that takes more than `most_bytes`."""
+    """Return a report which says that growth was stopped because it takes more than `most_bytes` of memory."""
     changed = model_pb2.GrowthReport.FromString(report)
     changed.stopped_above_bytes = most_bytes
     return changed.SerializeToString()
 
 
 def stopped_above(report: bytes) -> int:
-    """Return the bound of memory, in bytes, above which the model is grown no further; 0 if it is grown."""
+    """Return the memory limit, in bytes, at which growth was stopped; 0 if it was not."""
     return int(model_pb2.GrowthReport.FromString(report).stopped_above_bytes)
 
 
 def stop_text(most_bytes: int) -> str:
-    """Return why a model is grown no further, and how it can be; empty for 0 bytes: it is grown."""
+    """Return why growth was stopped, and how to continue; empty for 0 bytes, when it was not stopped."""
     if not most_bytes:
         return ""
     return (
@@ -115,7 +115,7 @@ def stop_text(most_bytes: int) -> str:
 
 
 def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
-    """Return how right predictions were, the oldest block first."""
+    """Return the blocks of accuracy in a report, oldest first."""
     blocks = model_pb2.GrowthReport.FromString(report).accuracy.blocks
     return tuple(
         AccuracyBlock(
@@ -132,5 +132,5 @@ def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
 
 
 def other_names_in(report: bytes) -> int:
-    """Return how many values of the rows are names beyond the bound of their attribute."""
+    """Return the number of values that are names beyond the limit of their attribute."""
     return sum(model_pb2.GrowthReport.FromString(report).other_names.values())

@@ -1,4 +1,4 @@
-"""Checks of small request fields: durations, names, counts."""
+"""Checks of request fields: durations, names and counts."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ NANOS: Final = 1_000_000_000
 
 
 def empty_stream(wanted: str) -> InvalidInput:
-    """Return the error for a stream that the client closed without a message."""
+    """Return the error for a stream without a message."""
     return InvalidInput("stream", f"is empty, must have {wanted}")
 
 
 def lease_s(duration: Duration, given: bool) -> float:
-    """Return the length of a lease in seconds, the default when it is not given."""
+    """Return the duration of a lease in seconds, by default `DEFAULT_LEASE_S`."""
     if not given:
         return DEFAULT_LEASE_S
     return _checked_seconds(duration, "lease_duration", MIN_LEASE_S, MAX_LEASE_S)
 
 
 def wait_s(duration: Duration) -> float:
-    """Return how long a long poll may wait, in seconds."""
+    """Return the time in seconds that a call may wait for queries."""
     return _checked_seconds(duration, "wait", 0.0, MAX_WAIT_S)
 
 
 def delay_s(duration: Duration, given: bool) -> float:
-    """Return for how long a query is postponed, in seconds, the default when it is not given."""
+    """Return the time in seconds for which a query is postponed, by default `DEFAULT_DELAY_S`."""
     return _checked_seconds(duration, "delay", MIN_DELAY_S, MAX_DELAY_S) if given else DEFAULT_DELAY_S
 
 
 def took_s(duration: Duration) -> float:
-    """Return how long a labeller took, in seconds."""
+    """Return the seconds that a labeller took."""
     return _checked_seconds(duration, "took", 0.0, MAX_TOOK_S)
 
 
 def check_labeller(labeller: str) -> str:
-    """Return the labeller's name when it is one."""
+    """Return a labeller's name; raise `InvalidInput` if it is invalid."""
     if not labeller.strip() or len(labeller) > MAX_LABELLER_CHARACTERS or not labeller.isprintable():
         raise InvalidInput(
             "labeller",
@@ -58,14 +58,14 @@ def check_labeller(labeller: str) -> str:
 
 
 def check_sequence(sequence: int) -> int:
-    """Return `min_sequence` when it is not negative."""
+    """Return `min_sequence`; raise `InvalidInput` if it is negative."""
     if sequence < 0:
         raise InvalidInput("min_sequence", f"is {sequence}, must be at least 0")
     return sequence
 
 
 def check_count(value: int, field: str, low: int, high: int) -> int:
-    """Return `value` when it lies in [low, high]."""
+    """Return `value`; raise `InvalidInput` unless it lies in [low, high]."""
     if not low <= value <= high:
         raise InvalidInput(field, f"is {value}, must lie in [{low}, {high}]")
     return value

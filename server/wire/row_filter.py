@@ -1,7 +1,7 @@
-"""Filter and order of a list of rows: their texts, as clients send them, and what they ask for.
+"""Parsing the filter and the order of a list of rows.
 
-A filter is terms between ``AND``: ``class = "red"``, ``doubt >= 0.4``, ``text : "north"``, ``disputed``,
-``NOT labelled``. It is the part of Google's AIP-160 that a list of rows needs: no ``OR``, no brackets, no functions.
+A filter consists of terms joined by ``AND``: ``class = "red"``, ``doubt >= 0.4``, ``text : "north"``, ``disputed``,
+``NOT labelled``. It is a subset of Google's AIP-160, without ``OR``, brackets and functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.names import not_found
 
 MAX_LENGTH: Final = 2_000
-"""Characters of a filter."""
+"""Most characters of a filter."""
 MAX_TERMS: Final = 20
 FLAGS: Final = ("labelled", "disputed", "unexpected")
 NAMES: Final = ("class", "guess", "labeller")
@@ -36,8 +36,8 @@ class Term:
     ----------
     field : one of `FIELDS`.
     operator : one of the operators of the field; empty for a flag.
-    value : class, labeller or text; the number of a doubt as it was written; empty for a flag.
-    negated : whether rows are wanted for which it does not hold.
+    value : class, labeller or text; for a doubt, the number as it was written; empty for a flag.
+    negated : whether rows that do not meet the condition are wanted.
     """
 
     field: str
@@ -48,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """The order of rows: by ``pushed``, ``said`` or ``doubt``; equal ones in the order in which they were pushed."""
+    """The order of rows: by ``pushed``, ``said`` or ``doubt``; equal rows in the order in which they were pushed."""
 
     key: str = "pushed"
     descending: bool = False
@@ -59,37 +59,37 @@ class RowOrder:
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """The rows that are wanted, in order; no terms: all."""
+    """The filter and order of rows; without terms, all rows."""
 
     terms: tuple[Term, ...] = ()
     order: RowOrder = RowOrder()
 
     @property
     def needs_guesses(self) -> bool:
-        """True if it depends on what the model says of the rows."""
+        """True if filter or order depend on the tree's predictions."""
         return self.order.key == "doubt" or any(
             each.field in {"guess", "doubt", "unexpected"} for each in self.terms
         )
 
 
 def read_selection(filter_text: str, order_text: str, classes: Sequence[str]) -> RowSelection:
-    """Return what a filter and an order ask for; both may be empty.
+    """Parse a filter and an order, which both may be empty.
 
     Parameters
     ----------
-    filter_text, order_text : as they were sent.
-    classes : of the model.
+    filter_text, order_text : filter and order, as they were sent.
+    classes : classes of the model.
 
     Raises
     ------
     InvalidInput
-        With the field, the part of its text that is wrong, and what may stand there.
+        If one is invalid; the error names the field and the invalid part, and says what may be there.
     """
     return RowSelection(tuple(read_filter(filter_text, classes)), read_order(order_text))
 
 
 def read_order(text: str) -> RowOrder:
-    """Return an order.
+    """Parse an order.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def read_order(text: str) -> RowOrder:
 
 
 def read_filter(text: str, classes: Sequence[str]) -> list[Term]:
-    r"""Return the terms of a filter.
+    r"""Parse a filter into terms.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _check_doubt(value: str) -> None:
 
 
 class _Tokens:
-    """The tokens of a filter that are not read yet."""
+    """The tokens of a filter, read one after the other."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._before = text, 0, 0
@@ -177,16 +177,16 @@ class _Tokens:
         return self._take(1, str)
 
     def take_word(self) -> str | None:
-        """Take a word that is not in quotes; None: something else stands there."""
+        """Take a word without quotes; return None if there is something else."""
         return self._take(3, str)
 
     def take_value(self) -> str | None:
-        """Take a word, or what is in quotes."""
+        """Take a word, or a text in quotes; return None if there is something else."""
         quoted = self._take(2, lambda found: re.sub(r"\\(.)", r"\1", found, flags=re.DOTALL))
         return self._take(3, str) if quoted is None else quoted
 
     def unexpected(self, wanted: str) -> InvalidInput:
-        """Return the error that something else stands where the last token was looked for."""
+        """Return the error that something else is in the place of the token that was expected last."""
         rest = self._text[self._before :].strip()
         stands = f"{shown(rest[:40])} stands" if rest else "nothing stands"
         return InvalidInput("filter", f"{stands} where {wanted} is expected")

@@ -1,4 +1,4 @@
-"""Attribute values: packed and by-name rows to one float64 array and back."""
+"""Conversion of rows, packed or by name, to a float64 array and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quercus.v1 import values_pb2
 
 _SIZES: Final = MessageLimits()
 ONE_THREAD: Final = 8_192
-"""Most numbers whose sum of products numpy's linear algebra computes in one thread.
+"""Most numbers of a dot product that numpy computes in one thread.
 
 Several threads wait for one another: 13,000 numbers take 2 µs, or 30 ms if other processes use the cores.
 """
@@ -36,12 +36,11 @@ class DecodedRows:
 
     Attributes
     ----------
-    values : float64 (n, K): numbers, indices of nominal values, NaN for missing. An index from the
-        column's number of known values on stands for a value of `new_values`; the index ``most`` of the column
-        for its bucket, or for no branch.
+    values : float64 (n, K): numbers, indices of nominal values, NaN for missing values. Indices beyond the column's
+        known values stand for `new_values`; the index ``most`` of the column stands for its bucket, or for no branch.
     new_values : nominal values that the model learns, in order of first appearance.
-    parts : ranges of values that are uncertain, by row and attribute; `values` has NaN there.
-    unseen : counts of names that the model has never seen, by attribute.
+    parts : ranges of uncertain values, by row and attribute; `values` has NaN there.
+    unseen : counts of names that the model does not know, by attribute.
     """
 
     values: NDArray[np.float64]
@@ -56,7 +55,7 @@ def count_rows(rows: values_pb2.Rows, schema: ModelSchema, sizes: MessageLimits 
     Raises
     ------
     InvalidInput
-        When there are none, or too many, or the values of packed rows are those of no whole number of rows.
+        If there are none or too many, or packed values do not make whole rows.
     """
     match rows.WhichOneof("kind"):
         case "packed":
@@ -78,7 +77,7 @@ def count_rows(rows: values_pb2.Rows, schema: ModelSchema, sizes: MessageLimits 
 
 
 def _width_of(packed: values_pb2.PackedRows, schema: ModelSchema) -> int:
-    """Return the number of values of each row: of the attributes that the model has, or had before an extension."""
+    """Return the number of values of each row: that of the model's attributes, now or before an extension."""
     most = len(schema.columns)
     width = packed.width or most
     if width != most and width not in schema.shapes.widths:
@@ -94,22 +93,23 @@ def decode_rows(
     sizes: MessageLimits = _SIZES,
     faults: RowFaults = WHOLE,
 ) -> DecodedRows:
-    """Convert rows of either form, checking every value.
+    """Convert rows of either form, and check every value.
 
     Parameters
     ----------
     rows : the received rows.
     schema : schema of the model.
-    learn : whether a nominal value that the model has not seen becomes one of `new_values`, as long as the
-        attribute has room, and then goes to the bucket; otherwise it gets the index of the bucket at once, which no
-        branch of a tree has before the attribute is full, and values may be uncertain.
-    sizes : bounds of rows, values and names.
-    faults : receives the faults of rows, whose values then mean nothing. Rows with one already bring no new values.
+    learn : if true, an unknown nominal value becomes one of `new_values`, or goes to the bucket once the attribute is
+        full. If false, it gets the index of the bucket, which no branch of a tree has before the attribute is full.
+    sizes : limits of rows, values and names.
+    faults : receives the faults of rows, whose values then have no meaning. Rows that have a fault already add no new
+        values.
 
     Raises
     ------
     InvalidInput
-        Naming the field, the row, the attribute, the value and the bound.
+        If there are no rows, too many, or an invalid one that `faults` raises; the error names the field, the row, the
+        attribute, the value and the bound.
     """
     count = count_rows(rows, schema, sizes)
     if rows.HasField("packed"):
@@ -131,7 +131,9 @@ def decode_rows(
     else:
         decoded = _decode_named(rows.named, schema, learn, sizes, faults)
     if not _are_finite(decoded.values):
-        decoded.values[np.isnan(decoded.values)] = np.nan  # one NaN of the many: a retry has the same bytes
+        decoded.values[np.isnan(decoded.values)] = (
+            np.nan
+        )  # all NaN with the same bits, so that retries are equal
     return decoded
 
 
@@ -140,9 +142,9 @@ def encode_row(
     schema: ModelSchema,
     parts: Mapping[int, tuple[Range, ...]] = MappingProxyType({}),
 ) -> values_pb2.NamedRow:
-    """Convert one row, float64 (K,), to its form by name; a missing value has no kind.
+    """Convert one row, float64 (K,), to a row by name; a missing value has no kind.
 
-    `parts` are the ranges of uncertain values by attribute.
+    `parts` has the ranges of uncertain values, by attribute.
     """
     row = values_pb2.NamedRow()
     for k, (column, value) in enumerate(zip(schema.columns, values.tolist(), strict=True)):
@@ -167,24 +169,24 @@ def encode_row(
 
 
 def _are_finite(values: NDArray[np.float64]) -> bool:
-    """Return whether no value (n, K) is NaN or infinite; for few values in a third of the time of a test of each."""
+    """Return whether all values (n, K) are finite; a dot product takes a third of the time of testing each."""
     flat = values.ravel()
     if flat.size <= ONE_THREAD:
         with np.errstate(over="ignore"):
             if math.isfinite(flat.dot(flat)):
                 return True
-    return bool(np.isfinite(flat).all())  # the squares of finite values may add up to infinity
+    return bool(np.isfinite(flat).all())  # needed because the squares of finite values may add up to infinity
 
 
 def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
-    """Return the values (K,) of a single packed row if all are present and valid; None: call `decode_rows`."""
+    """Return the values (K,) of a single packed row if all are present and valid; otherwise None."""
     if len(rows.packed.values) != len(schema.columns) or rows.packed.width not in {0, len(schema.columns)}:
         return None
     return _few_known(rows.packed, schema, 1)
 
 
 def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> list[float] | None:
-    """Return the values, row after row, if they are few, present and valid; else None."""
+    """Return the values, row after row, if they are few, and all present and valid; otherwise None."""
     width = len(schema.columns)
     if len(packed.values) != count * width or count * width > FEW_NUMBERS:
         return None
@@ -198,7 +200,7 @@ def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -
 
 
 def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
-    """Return which values (n,) of a packed column are invalid, and the requirement in words."""
+    """Return a mask of the invalid values (n,) of a packed column, and the requirement as text."""
     missing = np.isnan(values)
     if not column.missing and missing.any():
         return missing, "but a missing value is not accepted here"
@@ -226,7 +228,7 @@ def _decode_named(
     def learned_ranges(
         value: values_pb2.NamedValue, names_of: _Names, field: str, ranges: tuple[Range, ...]
     ) -> tuple[Range, ...]:
-        """Return the ranges of a value of a row to learn from: a set teaches its names as single ones do."""
+        """Return the ranges of a value of a row to learn from; new names in a set are learned too."""
         if schema.refusal_of_uncertain:
             raise InvalidInput(field, schema.refusal_of_uncertain)
         if names_of.column.values is None:
@@ -238,7 +240,7 @@ def _decode_named(
         return tuple((number, number) for number in sorted(numbers))
 
     def decode_row(i: int, row: values_pb2.NamedRow) -> list[tuple[AttributeColumn, Sequence[str], bool]]:
-        """Fill in a row; return its names that the model has never seen, and whether they are beyond the bound."""
+        """Fill in a row; return its unknown names by column, and whether they are beyond the limit."""
         found: list[tuple[AttributeColumn, Sequence[str], bool]] = []
         for name in row.values:
             if name not in names:
@@ -251,8 +253,8 @@ def _decode_named(
                 raise InvalidInput(
                     f"rows[{i}].{column.name}", "is missing, but a missing value is not accepted here"
                 )
-        # Only given values cost time: a tiny message may contain thousands of empty rows. In declared order,
-        # so that new values get their numbers in the same order whatever the order of the map.
+        # Only given values must cost time, because a tiny message may have thousands of empty rows. The declared order
+        # makes the numbers of new values independent of the order of the map.
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]
             field = f"rows[{i}].{column.name}"
@@ -287,7 +289,7 @@ def _decode_named(
         try:
             found = decode_row(i, row)
         except InvalidInput as error:
-            for value in new[before:]:  # a refused row brings none
+            for value in new[before:]:  # a refused row adds no new values
                 known[value.attribute].forget(value.value)
             del new[before:]
             faults.add(RowFault(i, error.field, error.reason))
@@ -298,7 +300,7 @@ def _decode_named(
 
 
 class _Names:
-    """The values of attribute `k`, and those that one message brings, which it adds to `new`."""
+    """The values of attribute `k`, with those that a message adds, which are also added to `new`."""
 
     def __init__(self, k: int, column: AttributeColumn, new: list[NewValue]) -> None:
         self.k, self.column, self.new = k, column, new
@@ -306,7 +308,7 @@ class _Names:
         self.spellings = column.spellings
 
     def index_of(self, text: str, field: str, sizes: MessageLimits, *, learn: bool) -> int:
-        """Return the index of a spelled value, which may be learned; else the index for none of them."""
+        """Return the index of a value; an unknown one is learned, or gets the index `most`."""
         column = self.column
         found = column.index.get(text, self.learned.get(text))
         if found is None and learn:
@@ -318,19 +320,19 @@ class _Names:
         return column.most if found is None else found
 
     def forget(self, text: str) -> None:
-        """Forget the last value that was learned: its row was refused."""
+        """Forget the last learned value, because its row was refused."""
         del self.learned[text]
         self._respell()
 
     def _respell(self) -> None:
-        # How a truth value is spelled must not depend on how many of the names one message holds.
+        # The spelling of a boolean must not depend on the other names in the message.
         self.spellings = Spellings((*self.column.index, *self.learned))
 
 
 def _uncertain_ranges(
     value: values_pb2.NamedValue, column: AttributeColumn, field: str, learn: bool
 ) -> tuple[Range, ...] | None:
-    """Return the ranges of a value that is uncertain, None for any other."""
+    """Return the ranges of an uncertain value; None for any other value."""
     kind = value.WhichOneof("kind")
     if kind not in ("nominals", "range"):
         return None
@@ -364,14 +366,14 @@ def _uncertain_ranges(
 
 
 def value_ranges(names: Iterable[str], column: AttributeColumn) -> tuple[Range, ...]:
-    """Return a set of values as ranges; a name that no branch has is `most` of the column."""
+    """Return a set of values as ranges; an unknown name gets the column's index `most`."""
     found = (column.index_of(name) for name in names)
     numbers = sorted({float(column.most if index is None else index) for index in found})
     return tuple((number, number) for number in numbers)
 
 
 def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str, learn: bool) -> float | str:
-    """Return the number of one value; the text itself if it is an unknown nominal value."""
+    """Return the number of a value, or its text if it is an unknown nominal value."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
     found: float | str
@@ -418,9 +420,9 @@ def _index_or_text(text: str, column: AttributeColumn) -> float | str:
 
 
 def _new_index(text: str, column: AttributeColumn, learned: int, field: str, sizes: MessageLimits) -> int:
-    """Return the index of a nominal value that the model has not seen: the next free one, or that of the bucket.
+    """Return the index of an unknown nominal value: the next free one, or that of the bucket.
 
-    The first names in the order of the log get indices of their own, however they were cut into messages.
+    The first names in the order of the log get indices of their own, however rows are divided into messages.
     """
     longest = sizes.max_name_characters
     if not text.strip() or len(text) > longest:
@@ -435,7 +437,7 @@ def _new_index(text: str, column: AttributeColumn, learned: int, field: str, siz
             f"is {shown(text)}, but the attribute has {index} values, the most it may (max_values), and refuses "
             "others (overflow)",
         )
-    return index  # at most `most`: no value is learned beyond
+    return index  # never above `most`, because no value is learned beyond it
 
 
 def _listed_names(names: Sequence[str]) -> str:
@@ -444,11 +446,11 @@ def _listed_names(names: Sequence[str]) -> str:
 
 
 MAX_EXAMPLES: Final = 100
-"""Names of one attribute that a response lists."""
+"""Most names of one attribute that a response lists."""
 
 
 class UnseenCounter:
-    """Counts the rows of one message with names that the model has never seen."""
+    """Counts the rows of a message with names that the model does not know."""
 
     def __init__(self) -> None:
         self._names: dict[str, dict[str, None]] = {}
@@ -456,7 +458,7 @@ class UnseenCounter:
         self._beyond: dict[str, int] = {}
 
     def count_row(self, attribute: str, *names: str, beyond: bool) -> None:
-        """Count a row with one or several such names; `beyond`: they are beyond the bound of the attribute."""
+        """Count a row with such names; `beyond` is true if they are beyond the limit of the attribute."""
         self._names.setdefault(attribute, {}).update(dict.fromkeys(names))
         self._rows[attribute] = self._rows.get(attribute, 0) + 1
         self._beyond[attribute] = self._beyond.get(attribute, 0) + beyond

@@ -1,4 +1,4 @@
-"""The schema of a model, by which its rows and labels are read: columns, vocabulary, frame."""
+"""The schema of a model: the columns and classes by which its rows and labels are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AttributeColumn:
     values : nominal values, declared first, then learned; None for a numeric attribute.
     declared : number of declared values.
     missing : whether a value may be missing.
-    most : maximum number of nominal values; as an index it stands for a name that is none of them.
+    most : most nominal values; as an index, it stands for any other name.
     has_bucket : whether names beyond `most` share a bucket; otherwise their rows are refused.
     """
 
@@ -44,7 +44,7 @@ class AttributeColumn:
 
     @cached_property
     def spellings(self) -> Spellings:
-        """The values, found by whatever a cell calls them."""
+        """The values, found by any spelling."""
         return Spellings(self.index)
 
     @property
@@ -54,12 +54,12 @@ class AttributeColumn:
 
     @property
     def fills_bucket(self) -> bool:
-        """True if a name that is none of the values counts as one of the bucket, now and for ever."""
+        """True if names that are not values go to the bucket, from now on for ever."""
         return self.has_bucket and self.is_full
 
     @property
     def index_count(self) -> int:
-        """Number of indices that a stored value may have: of the values, and of the bucket once they are all there."""
+        """Number of indices of stored values: those of the values, and of the bucket once the attribute is full."""
         return len(self.index) + self.fills_bucket
 
     @cached_property
@@ -68,7 +68,7 @@ class AttributeColumn:
         return other_names(self.index)
 
     def index_of(self, text: str) -> int | None:
-        """Return the index that a text stands for, in any spelling, as in `name_of`; None: it stands for none."""
+        """Return the index of a text, in any spelling; None if it is unknown."""
         found = self.index.get(text)
         if found is not None:
             return found
@@ -78,7 +78,7 @@ class AttributeColumn:
         return None if name is None else self.index[name]
 
     def name_of(self, index: int) -> str:
-        """Return the text that stands for an index: a value, or the bucket."""
+        """Return the text of an index: a value, or that of the bucket."""
         return (self.values or ())[index] if index < self.most else self.other_names
 
 
@@ -89,12 +89,12 @@ class ModelSchema:
     Attributes
     ----------
     model : id of the model.
-    key : tells a model from an earlier one of the same name.
+    key : key of the model, which distinguishes it from earlier ones of the same name.
     columns : attributes of the model, in declared order.
     frame : classes of the model.
-    uid : tells the same to clients.
+    uid : the same as `key`, for clients.
     learner : the learner, a serialised ``quercus.v1.Plugin``.
-    shapes : shapes of the log, of which the newest is that of the columns and the frame.
+    shapes : shapes of the log; the newest is that of the columns and the frame.
     """
 
     model: str
@@ -107,10 +107,10 @@ class ModelSchema:
 
     @cached_property
     def refusal_of_uncertain(self) -> str:
-        """Reason of the learner to refuse rows with uncertain values, in words; empty: there is none."""
+        """The learner's reason to refuse rows with uncertain values; empty if it accepts them."""
         from quercus.server.wire.plugins import decode_learner  # noqa: PLC0415 - for the rare rows that need it
 
-        if not self.learner:  # of no stored model
+        if not self.learner:  # the schema is not of a stored model
             return ""
         try:
             return decode_learner(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
@@ -119,18 +119,18 @@ class ModelSchema:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """The key, and how often the model was extended: what is encoded for one of them fits no other."""
+        """The key and the number of extensions of the model: data encoded for one identity fit no other."""
         return self.key, self.shapes.extensions
 
     def check_record(self, record: ModelRecord) -> None:
-        """Refuse what was read with this record of the model: this schema does not describe it.
+        """Check that this schema describes data that were read with a record of the model.
 
         Raises
         ------
         NotFound
-            When it is another model of the same name.
+            If the record is of another model of the same name.
         Unavailable
-            When the model was extended since this schema was read.
+            If the model was extended after this schema was read.
         """
         if record.key != self.key:
             raise NotFound("model", self.model, "any more: another has its name")
@@ -139,20 +139,21 @@ class ModelSchema:
 
     @cached_property
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:
-        """Place of each nominal attribute, and how many values of it are known."""
+        """The position of each nominal attribute, and its number of known values."""
         return tuple((k, len(each.values)) for k, each in enumerate(self.columns) if each.values is not None)
 
     @classmethod
     def read(cls, store: Store, model: str) -> ModelSchema:
-        """Read the schema of a model as it is now.
+        """Read the present schema of a model.
 
-        To show rows, read it after them: then it names all their values, even if others store rows meanwhile.
+        To show rows, read the schema after them, so that it names all their values even if others store rows
+        meanwhile.
         """
         return cls.of(store.get_model(model), store.vocabulary(model))
 
     @classmethod
     def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> ModelSchema:
-        """Read the schema of a stored model.
+        """Return the schema of a stored model.
 
         Parameters
         ----------

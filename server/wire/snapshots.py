@@ -1,15 +1,15 @@
 """The stored form of a tree version: its head as a message, its nodes as columns.
 
-No part has a message for each node: to write or read one takes ten microseconds of Python, more than half a second for
-a tree of 60,000 nodes, at every version. Layout: a header of four little-endian uint32 (format, and the lengths of the
-three compressed parts), then
+There is no message for each node, because reading or writing one takes ten microseconds of Python: more than half a
+second for a tree of 60,000 nodes, at every version. Layout: a header of four little-endian uint32 (format, and the
+lengths of the three compressed parts), then
 
 1. the ``quercus.v1.Tree`` message without its nodes,
-2. the columns that classify: `quercus.trees.learners.stored`,
-3. the columns that people read: stops, undecided nodes, intervals.
+2. the columns for classification: `quercus.trees.learners.stored`,
+3. the columns for people: stops, undecided nodes, intervals.
 
-A part of columns is the length of its directory as uint32, the directory as JSON (name, type and shape of each
-column), and the columns one after the other, little-endian.
+A part with columns consists of the length of its directory as uint32, the directory as JSON (name, type and shape of
+each column), and the columns, one after the other, little-endian.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from quercus.trees.learners.stored import (
 from quercus.v1 import tree_pb2
 
 FORMAT: Final = 5
-LEVEL: Final = 1  # of compression: fast
+LEVEL: Final = 1  # of compression: the fastest
 _HEADER: Final = struct.Struct("<4I")
 _LENGTH: Final = struct.Struct("<I")
 
 
 class UnreadableSnapshotError(Exception):
-    """A stored tree in a format that this version does not know, or whose bytes are damaged.
+    """A stored tree has a format that this version does not know, or is damaged.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class UnreadableSnapshotError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class StoredVersion:
-    """A stored version as it is read.
+    """A stored version.
 
     Attributes
     ----------
-    head : the message without nodes.
+    head : message of the tree without nodes.
     form : rule that combines the trees' predictions.
     columns : columns of all trees, see `quercus.trees.learners.stored`.
     """
@@ -78,7 +78,7 @@ class StoredVersion:
 
 
 def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
-    """Return the stored form of a model: `head` is its message without nodes."""
+    """Return the stored form of a model; `head` is its message without nodes."""
     columns = join_trees(model.flat_trees)
     reading = {name: columns.pop(name) for name in PEOPLE_READ if name in columns}
     parts = [
@@ -93,7 +93,7 @@ def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
 
 
 def is_readable(data: bytes) -> bool:
-    """Return whether this version can read all of a stored tree; else it is grown and stored anew."""
+    """Return whether this version can read a stored tree; otherwise the tree is grown again."""
     try:
         read_snapshot(data)
     except UnreadableSnapshotError:
@@ -102,17 +102,17 @@ def is_readable(data: bytes) -> bool:
 
 
 def is_earlier(data: bytes) -> bool:
-    """Return whether an earlier version of Quercus wrote a stored tree, which is grown anew then."""
+    """Return whether an earlier version of Quercus wrote a stored tree, which is then grown again."""
     return len(data) >= _HEADER.size and 0 < _HEADER.unpack_from(data)[0] < FORMAT
 
 
 def read_snapshot(data: bytes) -> StoredVersion:
-    """Return the whole of a stored version; raise `UnreadableSnapshotError` if it cannot be read."""
+    """Return a complete stored version; raise `UnreadableSnapshotError` if it cannot be read."""
     return _read_parts(data, 3)
 
 
 def read_classifier(data: bytes) -> StoredVersion:
-    """Return a stored version without what only people read (stops, intervals)."""
+    """Return a stored version without the columns for people; raises like `read_snapshot`."""
     return _read_parts(data, 2)
 
 
@@ -138,7 +138,7 @@ def _read_parts(data: bytes, count: int) -> StoredVersion:
         ValueError,
         struct.error,
         zlib.error,
-    ) as error:  # of damaged bytes; what is compressed has a checksum
+    ) as error:  # damaged bytes; compressed parts have checksums
         raise UnreadableSnapshotError(FORMAT) from error
 
 

@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol: typed or raw contents to arrays and back."""
+"""Conversion of tensors of the Open Inference Protocol, with typed or raw contents, to arrays and back."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 def decode_tensor(tensor: Tensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
-    """Return the elements of a tensor, flat: texts as bytes, numbers and truth values as an array of their type.
+    """Return the elements of a tensor, flat: texts as bytes, numbers and booleans as an array of their type.
 
     Parameters
     ----------
-    tensor : name, datatype, shape, and contents unless they are raw.
-    raw : raw contents of the tensor; None: typed.
+    tensor : the tensor.
+    raw : raw contents of the tensor; None if they are typed.
     field : name of the field in errors.
 
     Raises
     ------
     InvalidInput
-        When datatype, shape or length do not fit.
+        If datatype, shape or length do not fit.
     """
     if tensor.datatype != BYTES and tensor.datatype not in _KINDS:
         known = ", ".join((BYTES, *_KINDS))
@@ -88,7 +88,7 @@ def _raw_numbers(tensor: Tensor, raw: bytes, field: str) -> NDArray[Any]:
 
 
 def _split_texts(raw: bytes, field: str) -> list[bytes]:
-    """Cut texts with their lengths before them apart."""
+    """Split texts, each of which follows its length."""
     texts: list[bytes] = []
     at = 0
     while at < len(raw):
@@ -107,12 +107,12 @@ def _split_texts(raw: bytes, field: str) -> list[bytes]:
 
 
 def join_texts(texts: Sequence[bytes]) -> bytes:
-    """Return texts as raw contents: each with its length before it."""
+    """Return texts as raw contents, each after its length."""
     return b"".join(_LENGTH.pack(len(each)) + each for each in texts)
 
 
 def contents_field(datatype: str) -> str | None:
-    """Return the field of typed contents of a datatype; None: there is no such datatype."""
+    """Return the field of typed contents for a datatype; None if there is no such datatype."""
     if datatype == BYTES:
         return "bytes_contents"
     return _KINDS[datatype][1] if datatype in _KINDS else None
@@ -131,8 +131,8 @@ def encode_tensor(
     ----------
     response : response to which the tensor is added.
     name, datatype : name and type of the tensor.
-    values : an array of its shape; texts as bytes, one a row.
-    raw : whether contents are raw.
+    values : an array with the shape of the tensor, or texts as bytes, one for each row.
+    raw : whether the contents are raw.
     """
     shape = values.shape if isinstance(values, np.ndarray) else (len(values),)
     tensor = response.outputs.add(name=name, datatype=datatype, shape=shape)

@@ -1,4 +1,4 @@
-"""Trees: the stored version to its message, and to what classifies rows."""
+"""Conversion of stored trees to messages and to classifiers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.v1 import classify_pb2, tree_pb2
 
 MAX_RESPONSES: Final = 4096
-"""Nodes of a tree whose answer for a single row is kept as a message."""
+"""Most nodes of a tree for which the response to a single row is cached."""
 BASIS_VALUES: Final = {
     Basis.NONE: classify_pb2.COVERAGE_BASIS_UNSPECIFIED,
     Basis.LABELLED: classify_pb2.COVERAGE_BASIS_LABELLED,
@@ -46,13 +46,13 @@ BASIS_VALUES: Final = {
 
 
 def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
-    """Return the message of a tree without nodes: the names that its numbers stand for.
+    """Return the message of a tree without nodes, with the names that numbers in the tree stand for.
 
     Parameters
     ----------
     specification : specification of the model.
-    edges : inner edges in force, one tuple an attribute.
-    names : branch names, one sequence an attribute.
+    edges : inner bin edges of each attribute.
+    names : branch names of each attribute.
     """
     message = tree_pb2.Tree(classes=specification.frame.classes, learner=specification.learner.name)
     for attribute, cut, branches in zip(specification.attributes, edges, names, strict=True):
@@ -64,7 +64,7 @@ def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequ
 
 def encode_nodes(flat: FlatTree) -> tree_pb2.Nodes:
     """Convert the nodes of a tree to their message."""
-    # from lists: protobuf takes Python's numbers three times as fast as numpy's
+    # as lists, because protobuf converts Python's numbers three times as fast as numpy's
     return tree_pb2.Nodes(
         parents=flat.parent.tolist(),
         branches=np.maximum(flat.branch, 0).tolist(),
@@ -95,13 +95,13 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
     Parameters
     ----------
     model : id of the model.
-    snapshot : the version.
-    member : which tree of several.
+    snapshot : the stored version.
+    member : number of the tree, if there are several.
 
     Raises
     ------
     InvalidInput
-        When there is no such member.
+        If there is no such member.
     """
     stored = snapshots.read_snapshot(snapshot.data)
     flats = part_trees(stored.columns)
@@ -119,12 +119,12 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
 
 
 def check_stored_tree(data: bytes) -> None:
-    """Read all of a stored version; damaged bytes raise their own errors."""
+    """Read a complete stored version; damaged bytes raise various errors."""
     part_trees(snapshots.read_snapshot(data).columns)
 
 
 def encode_tree_head(model: str, version: int, as_of: int) -> tree_pb2.Tree:
-    """Return the message of a tree with its version alone."""
+    """Return the message of a tree with only its name, version and sequence."""
     return tree_pb2.Tree(name=tree_name(model, version), version=version, as_of=as_of)
 
 
@@ -134,7 +134,7 @@ def choose_member(flats: Sequence[FlatTree], member: int) -> FlatTree:
     Raises
     ------
     InvalidInput
-        When there is no such member.
+        If there is no such member.
     """
     if not flats:
         raise InvalidInput("model", "has no trees to show: its learner makes a model of another kind")
@@ -144,10 +144,12 @@ def choose_member(flats: Sequence[FlatTree], member: int) -> FlatTree:
 
 
 def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple[str, ...]:
-    """Return the classes of a tree's nodes: the frame, or where it has more, one class and the others."""
+    """Return the classes of a tree's nodes: those of the frame, or one class and all others together."""
     if flat.theta.shape[1] == len(classes):
         return tuple(classes)
-    klass = classes[member % len(classes)]  # one tree a class, in order, however often
+    klass = classes[
+        member % len(classes)
+    ]  # there is one tree for each class, in order, maybe several times over
     return (klass, f"not {klass}")
 
 
@@ -188,7 +190,7 @@ class TreeClassifier:
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> TreeClassifier:
-        """Build it from a stored tree and the specification, whose declared values give the codes."""
+        """Return the classifier of a stored tree; `specification` is that of its model."""
         stored = snapshots.read_classifier(snapshot.data)
         attributes = specification.attributes[: len(stored.head.attributes)]
         edges: Edges = tuple(
@@ -227,15 +229,15 @@ class TreeClassifier:
         Parameters
         ----------
         cells : the rows.
-        want_paths : whether to return the path of every row, where the model is one tree.
-        want_masses : whether to return the mass function of every row, where the model has them.
-        coverage : stated coverage of prediction sets; None: there are none.
-        want_doubt : whether to return the two kinds of doubt, where the learner tells them apart.
+        want_paths : whether to return the path of every row, for a model with a single tree.
+        want_masses : whether to return the mass function of every row, if the model has them.
+        coverage : coverage of the prediction sets; None for no prediction sets.
+        want_doubt : whether to return the two kinds of doubt, if the learner distinguishes them.
 
         Raises
         ------
         InvalidInput
-            When paths are wanted of several trees, or a row has too many combinations of values.
+            If paths are wanted but there are several trees, or a row has too many combinations of values.
         """
         cells = cells.of_first(self.width)
         values = cells.values
@@ -273,7 +275,7 @@ class TreeClassifier:
 
     @cached_property
     def _tree(self) -> TreeModel | None:
-        """The model where it is one tree, of which each node has one prediction."""
+        """The model, if it is a single tree, whose nodes have one prediction each."""
         return self.model if isinstance(self.model, TreeModel) else None
 
     def _make_response(
@@ -323,7 +325,7 @@ class TreeClassifier:
         if want_masses and predicted.masses is not None:
             masses: Iterable[MassFunction] = predicted.masses or ()
             which: Iterable[int] = range(len(predicted))
-            if isinstance(predicted.masses, RepeatedMasses):  # each once, and which of them each row has
+            if isinstance(predicted.masses, RepeatedMasses):  # send each once, with its index for every row
                 used, inverse = np.unique(predicted.masses.which, return_inverse=True)
                 masses, which = [predicted.masses.distinct[at] for at in used], inverse.ravel().tolist()
             response.masses.extend(map(encode_mass, masses))
@@ -331,7 +333,7 @@ class TreeClassifier:
         return response
 
     def _class_sets(self, predicted: Predictions) -> list[int]:
-        """Return the set-valued predictions as bit masks; those of nodes are known beforehand."""
+        """Return the set-valued predictions as bit masks; those of nodes are computed in advance."""
         if predicted.nodes is None or not isinstance(self.model, TreeModel):
             masks = _class_masks(predicted.classes)
         else:

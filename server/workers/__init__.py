@@ -1,1 +1,1 @@
-"""Several processes that serve one port: who they are, what they count together, and who starts them."""
+"""The workers of a server, several processes that share a port: shared counts, calls between them, and their parent."""

@@ -1,7 +1,7 @@
-"""The workers of one server: the place of each, and the numbers that they share in memory that all of them map.
+"""The workers of one server, and the numbers that they share in mapped memory.
 
-Each worker changes its own cells only, and reads those of all. So no lock is needed, and a worker that is killed leaves
-nothing half-written: the parent clears its cells.
+Each worker changes only its own cells, and reads those of all. So no lock is needed, and a worker that is killed leaves
+nothing half-written; the parent clears its cells.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
 
 CELL: Final = 8
-"""Bytes of a cell, which the processor writes at once."""
+"""Bytes of a cell, which the processor writes atomically."""
 
 OF_WORKERS: Final = ("alive", "under_way", "calls", "strangers", "memory", "waiting", "changes", "beats")
-"""Numbers that each worker has: whether it runs, calls under way, those of them that are bounded, those of callers
-without a token, bytes of memory, writes that wait, changes of models that it has made, and beats of its event loop."""
+"""Numbers of each worker: whether it runs, calls under way, those of them that count for the limit, streams of callers
+without a token, bytes of memory, waiting writes, changes of models that it has made, and beats of its event loop."""
 
 OF_ALL: Final = ("started", "grower_well", "writable", "level")
-"""Numbers of the whole server: nanoseconds of the monotonic clock at its start; and, which the keeper writes, whether
-grower and writes are well, and the log level."""
+"""Numbers of the whole server: its start, in nanoseconds of the monotonic clock; whether grower and writes are well,
+which the keeper sets; and the log level."""
 
 ROWS: Final = 4
 WIDTH: Final = 4096
-"""Cells of callers: each caller has one in each row, at unpredictable places. Two callers that share a cell in one row
-rarely share one in another, so the least of a caller's cells counts."""
+"""Cells of callers (a count-min sketch): each caller has one in each row, at unpredictable places. Two callers that
+share a cell in one row rarely share one in another, so the least of a caller's cells counts."""
 
 
 class Tally:
-    """A number of each worker: this process changes its own and reads the sum.
+    """A number of each worker: this process changes its own, and reads the sum.
 
     Parameters
     ----------
-    cells : one for each worker; None: this process is alone.
-    mine : the place of this process's number among them.
+    cells : a cell for each worker; None if this is the only process.
+    mine : position of this process's cell.
     """
 
     def __init__(self, cells: memoryview[int] | None = None, mine: int = 0) -> None:
@@ -78,9 +78,9 @@ class Board:
     Parameters
     ----------
     count : number of workers.
-    descriptor : file in memory that the parent has made; None: of this process alone.
-    mine : the place of this process; the parent has none of its own, and may be any.
-    key : secret of the server, from which the cells of callers follow.
+    descriptor : file in memory that the parent created; None if this is the only process.
+    mine : number of this worker; any for the parent, which has no cells.
+    key : secret of the server, by which callers are assigned to cells.
     """
 
     def __init__(self, count: int, descriptor: int | None = None, mine: int = 0, key: bytes = b"") -> None:
@@ -109,7 +109,7 @@ class Board:
         return Tally(self._numbers[first : first + self.count], self._mine)
 
     def beats_of(self, worker: int) -> int:
-        """Return how often the event loop of a worker has shown that it turns."""
+        """Return the number of beats of a worker's event loop."""
         return self._numbers[len(OF_ALL) + OF_WORKERS.index("beats") * self.count + worker]
 
     def get(self, name: str) -> int:
@@ -121,7 +121,7 @@ class Board:
         self._numbers[OF_ALL.index(name)] = value
 
     def clear(self, worker: int) -> None:
-        """Forget what a worker that ended has counted; its changes stay, because they were made."""
+        """Clear the numbers of a worker that ended, except for its changes, which were made."""
         for name in OF_WORKERS:
             if name != "changes":
                 self._numbers[len(OF_ALL) + OF_WORKERS.index(name) * self.count + worker] = 0
@@ -130,17 +130,17 @@ class Board:
 
     @property
     def level(self) -> str | None:
-        """The log level that a worker has given to all; None: the configured one holds."""
+        """The log level that a worker set for all; None for the configured one."""
         number = self.get("level")
         return LOG_LEVELS[number - 1] if number else None
 
     def give_level(self, level: str) -> None:
-        """Set the log level of this process now, and that of the other workers at their next look."""
+        """Set the log level of this process, and of the other workers when they next call `take_level`."""
         logs.set_level(level)
-        self.set("level", LOG_LEVELS.index(level) + 1)  # 0: the configured one holds
+        self.set("level", LOG_LEVELS.index(level) + 1)  # 0 stands for the configured one
 
     def take_level(self) -> None:
-        """Set the log level of this process to that which a worker has given."""
+        """Set the log level of this process to the one that a worker set for all."""
         if (level := self.level) is not None and logs.current_level() != level:
             logs.set_level(level)
 
@@ -161,24 +161,24 @@ class Board:
             self._numbers[first + place] += change
 
     def streams_elsewhere(self, caller: str) -> int:
-        """Return how many streams a caller has open in other workers."""
+        """Return the number of streams that a caller has open in other workers."""
         others = [
             self._callers_at + worker * ROWS * WIDTH for worker in range(self.count) if worker != self._mine
         ]
         return min(sum(self._numbers[first + place] for first in others) for place in self._places(caller))
 
     def caller_time(self, caller: str) -> float:
-        """Return the time that was kept for a caller last; 0: none."""
+        """Return the time that was stored for a caller; 0 if none was."""
         return min(self._times[place] for place in self._places(caller))
 
     def keep_caller_time(self, caller: str, time: float) -> None:
-        """Keep a time for a caller, which only grows."""
+        """Store a time for a caller, unless a later one is stored."""
         for place in self._places(caller):
             self._times[place] = max(self._times[place], time)
 
 
 KEEPER: Final = 0
-"""The worker that has what exists once: the grower, the metrics page, the thread that writes a store in a file."""
+"""The worker that runs what exists only once: the grower, the metrics page, and the writer of a store in a file."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Post:
     ----------
     index : number of this worker.
     board : numbers that the workers share.
-    folder : private folder of the sockets by which workers call each other; None: there is one worker only.
+    folder : private folder of the sockets by which workers call each other; None if there is only one process.
     """
 
     index: int
@@ -198,17 +198,17 @@ class Post:
 
     @classmethod
     def alone(cls) -> Post:
-        """Return the place of a process that is the whole server."""
+        """Return the post of a process that is the whole server."""
         return cls(KEEPER, Board(1), None)
 
     @property
     def shared_board(self) -> Board | None:
-        """The board, if there are others with whom it is shared."""
+        """The board, if there are other workers that share it."""
         return self.board if self.folder is not None else None
 
     @property
     def is_keeper(self) -> bool:
-        """True if this process has what exists once."""
+        """True if this process is the keeper."""
         return self.index == KEEPER
 
     @property
@@ -217,7 +217,7 @@ class Post:
         return [each for each in range(self.board.count) if each != self.index]
 
     def socket_of(self, worker: int) -> str:
-        """Return the address at which a worker takes calls of other workers."""
+        """Return the address of a worker's socket for calls of other workers."""
         return f"unix:{self._path(str(worker))}"
 
     @property

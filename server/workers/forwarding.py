@@ -1,10 +1,8 @@
-"""Calls between workers: those handed to the keeper, and what the workers ask each other.
+"""Calls between workers: those forwarded to the keeper, and internal ones.
 
-A call is handed over whole, with the caller's credentials, deadline and request id.
-
-The bytes of messages pass unread. The worker that has the connection admits the call (token, memory, number of calls)
-and counts it; the guard of the keeper checks its messages, and the keeper's audit log, errors and trailing metadata
-are those that the caller sees.
+A call is forwarded with the caller's credentials, deadline and request id, and its messages are not parsed. The worker
+with the connection admits the call (token, memory, number of calls) and counts it. The keeper's guard checks its
+messages and records it in the audit log, and the caller sees the keeper's errors and trailing metadata.
 """
 
 from __future__ import annotations
@@ -36,20 +34,20 @@ CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
 
 ENCODING: Final = "x-quercus-encoding"
-"""Metadata between workers: the encoding of a request that is not in protobuf's own; its bytes too pass unread."""
+"""Metadata between workers: the encoding of a request, if it is not protobuf's."""
 
 JSON: Final = "json"
 
 ASK_S: Final = 10.0
-"""Longest time, in seconds, that the keeper takes to answer for itself."""
+"""Longest time, in seconds, for an answer of the keeper itself."""
 
 FORWARDABLE: Final = "quercus.v1."
 FEW_AT_ONCE: Final = frozenset({"TreeService/ExplainRow"})
-"""Methods that read, and of which a server runs few calls at once: one worker counts them."""
+"""Methods that only read, but of which a server runs few calls at once, so that one worker must count them."""
 _OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, ENCODING, "user-agent"})
 
 SOCKET_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", -1),  # it was checked when it came, or the keeper has made it
+    ("grpc.max_receive_message_length", -1),  # checked on arrival, or made by the keeper
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", 4 * MAX_METADATA_BYTES),
     ("grpc.absolute_max_metadata_size", 4 * MAX_METADATA_BYTES),
@@ -70,13 +68,13 @@ SERVER_OPTIONS: Final = (
 
 
 class Forwarder:
-    """Hands calls to the keeper.
+    """Forwards calls to the keeper.
 
     Parameters
     ----------
     address : the keeper's private socket, for gRPC.
     line : the keeper's socket for small calls.
-    all_writes : whether all methods that write are the keeper's.
+    all_writes : whether the keeper must run all methods that write.
     """
 
     def __init__(self, address: str, line: str, all_writes: bool) -> None:
@@ -95,18 +93,18 @@ class Forwarder:
         await self._channel.close()
 
     def is_forwarded(self, method: str) -> bool:
-        """Return whether calls of a method are the keeper's: those of the whole server, or in `FEW_AT_ONCE`, always."""
+        """Return whether calls of a method are forwarded, as those of the whole server and `FEW_AT_ONCE` are."""
         if not method.startswith(f"/{FORWARDABLE}"):
             return False
         rpc = rpc_of(method)
         return rpc.whole_server or rpc.name in FEW_AT_ONCE or (self._all_writes and not rpc.reads)
 
     def divide(self, handlers: Any) -> Any:
-        """Return the handlers of a service, with those of the keeper's methods replaced."""
+        """Return the handlers of a service, with those of forwarded methods replaced."""
         return _Divided(handlers, self)
 
     def handler_of(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that hands calls over, in place of the one that would answer them here."""
+        """Return a handler that forwards calls, in place of the one that would answer them here."""
         made = self._handlers.get(method)
         if made is None:
             behaviour = (
@@ -118,7 +116,7 @@ class Forwarder:
         return made
 
     async def record(self, who: str, action: str, target: str, outcome: str) -> None:
-        """Store a line of the audit log, of a call that was refused here."""
+        """Store a line of the audit log through the keeper, for a call that was refused here."""
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/Record")
         await call(json.dumps([who, action, target, outcome]).encode(), wait_for_ready=True, timeout=10.0)
 
@@ -128,11 +126,11 @@ class Forwarder:
         Raises
         ------
         Unavailable
-            When the keeper is away.
+            If the keeper does not run.
         """
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/{name}")
         try:
-            # Wait for the keeper that takes the place of one that died.
+            # wait for the successor if the keeper has died
             answer: bytes = await call(data, timeout=ASK_S, wait_for_ready=True)
         except aio.AioRpcError:
             raise Unavailable(AWAY) from None
@@ -147,7 +145,7 @@ class Forwarder:
                 return await self._forward_small(method, request, context)
             metadata = _metadata_for(context, request)
             if isinstance(request, bytes):
-                request = bytes(request)  # gRPC takes no subclass
+                request = bytes(request)  # gRPC accepts no subclass
             call = start(request, timeout=context.time_remaining(), metadata=metadata)
             try:
                 response = await call
@@ -195,10 +193,10 @@ def _metadata_for(context: Any, request: Any = b"") -> tuple[tuple[str, str | by
 
 
 async def _pass_on(error: aio.AioRpcError, context: Any) -> None:
-    """End a call as the keeper ended it; raises always."""
+    """End a call as the keeper ended it, by raising."""
     trailing = tuple(error.trailing_metadata() or ())
     if error.code() is grpc.StatusCode.UNAVAILABLE and REQUEST_ID not in dict(trailing):
-        raise Unavailable(AWAY)  # the connection failed: it is none of the keeper's own answers
+        raise Unavailable(AWAY)  # the connection failed, since the keeper's own answers have a request id
     await context.abort(error.code(), error.details() or "", trailing)
 
 
@@ -215,10 +213,10 @@ class _Divided(grpc.GenericRpcHandler):
 
 
 class Arrivals(WrappingInterceptor):
-    """The outermost interceptor of calls that other workers hand over, which have counted and named them."""
+    """The outermost interceptor of forwarded calls, which other workers have counted and given ids."""
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler with the callers that the other worker names."""
+        """Return the handler with contexts that name the original callers."""
         return wrap_handler(handler, unary=_arrived_unary, stream=_arrived_stream)
 
 
@@ -265,7 +263,7 @@ def internal_handler(answers: dict[str, Answer]) -> Any:
 
     Parameters
     ----------
-    answers : what answers each of its methods, bytes to bytes.
+    answers : function that answers each method, by name.
     """
 
     def method(answer: Answer) -> Handler:
@@ -280,11 +278,11 @@ def internal_handler(answers: dict[str, Answer]) -> Any:
 
 
 ANSWER_S: Final = 1.0
-"""Longest time, in seconds, that a worker takes to answer; one that hangs is left out."""
+"""Longest time, in seconds, for a worker to answer; one that hangs is left out."""
 
 
 class WorkerMetrics:
-    """The metrics of the other workers; for threads of the metrics page."""
+    """Asks the other workers for their metrics, in threads of the metrics page."""
 
     def __init__(self, post: Post) -> None:
         self._channels = {
@@ -293,7 +291,7 @@ class WorkerMetrics:
         }
 
     def ask(self) -> Answers:
-        """Ask all of them at once; return the answers that arrive in time."""
+        """Ask all workers at once; return the answers that arrive in time."""
         calls: dict[int, Any] = {}
         for worker, channel in self._channels.items():
             method: Any = channel.unary_unary(f"/{INTERNAL}/Metrics")
@@ -314,5 +312,5 @@ class WorkerMetrics:
 
 
 async def answer_metrics(own_text: Callable[[], bytes]) -> bytes:
-    """Answer the keeper."""
+    """Return this worker's process id and metrics, for the keeper."""
     return json.dumps([os.getpid(), (await asyncio.to_thread(own_text)).decode()]).encode()

@@ -1,11 +1,11 @@
-"""A line between a worker and the keeper, on which small calls share the cost of a message.
+"""A socket between a worker and the keeper, for small calls.
 
-Small calls that are not streams go as frames through one socket: those of one turn of the event loop are written
-together. Streams and large messages, which need flow control, go through gRPC (`quercus.server.workers.forwarding`).
-The socket lies in a private folder.
+Small calls that are not streams are sent as frames through one socket; those of one iteration of the event loop are
+written together. Streams and large messages, which need flow control, go through gRPC
+(`quercus.server.workers.forwarding`). The socket is in a private folder.
 
-Small calls could go through gRPC too, at a price: 64 clients that push a row each and wait cost two workers 0.89 ms of
-CPU time a call with gRPC through a socket, and 0.73 ms with frames, in turns on two cores; a single process, 0.48 ms.
+Frames are cheaper than gRPC: 64 clients that each push a row and wait cost two workers 0.89 ms of CPU time per call
+with gRPC through a socket, and 0.73 ms with frames (alternating runs on two cores); a single process, 0.48 ms.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AWAY: Final = "the process that writes is being started again: send it again in 
 
 Metadata = Sequence[tuple[str, str | bytes]]
 _HEAD: Final = struct.Struct("<IBQH")
-"""Length of the rest, kind, number of the call, number of parts; then the length of each part."""
+"""Length of the rest, kind, number of the call, and number of parts; the length of each part follows."""
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -53,14 +53,14 @@ def encode_frame(kind: int, call: int, parts: Sequence[bytes] = ()) -> bytes:
 
 
 class FrameReader:
-    """Finds frames in what arrives."""
+    """Splits received bytes into frames."""
 
     def __init__(self) -> None:
         self._unread: list[bytes] = []
-        self._missing = 0  # bytes of the frame that is not whole yet
+        self._missing = 0  # missing bytes of the incomplete frame
 
     def read(self, data: bytes) -> list[tuple[int, int, list[bytes]]]:
-        """Return the frames that are whole now: kind, call and parts of each.
+        """Return the frames that are complete now: kind, call and parts of each.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class Reply(NamedTuple):
 
 
 class _Frames(asyncio.Protocol):
-    """One side of a line; frames of one turn of the event loop are written together."""
+    """One side of the connection; frames of one iteration of the event loop are written together."""
 
     def __init__(
         self, hear: Callable[[_Frames, int, int, list[bytes]], None], lost: Callable[[_Frames], None]
@@ -152,7 +152,7 @@ class _Frames(asyncio.Protocol):
 
 
 class CallLine:
-    """The worker's end. Made and used in one event loop."""
+    """The worker's side. Create and use it in one event loop."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -163,25 +163,25 @@ class CallLine:
         self._is_lost = asyncio.Event()
 
     async def start(self) -> None:
-        """Connect, and connect again whenever the keeper has been away."""
-        with suppress(OSError):  # it is away at this moment
+        """Connect, and connect again whenever the keeper was restarted."""
+        with suppress(OSError):  # the keeper does not run now
             await self._connect()
         self._task = asyncio.create_task(self._stay_connected(), name="quercus-line")
 
     async def close(self) -> None:
-        """End the line, with all calls on it."""
+        """Close the connection, which ends all calls on it."""
         if self._task is not None:
             self._task.cancel()
         if self._frames is not None:
             self._frames.close()
 
     async def call(self, method: str, data: bytes, metadata: Metadata) -> Reply:
-        """Make a call, and return how it ended; if the caller is cancelled, so is the call.
+        """Make a call, and return its reply; if the caller is cancelled, so is the call.
 
         Raises
         ------
         Unavailable
-            When the keeper is away, or ends before the call does.
+            If the keeper does not run, or ends before the call does.
         """
         frames = self._frames
         if frames is None:
@@ -200,7 +200,7 @@ class CallLine:
 
     def _hear(self, _: _Frames, kind: int, call: int, parts: list[bytes]) -> None:
         ended = self._waiting.get(call)
-        if ended is not None and not ended.done():  # else its caller has gone
+        if ended is not None and not ended.done():  # otherwise its caller has gone
             code, details, data, *trailing = parts
             ended.set_result(Reply(_CODES[code[0]], details.decode(), data, _decode_metadata(trailing)))
 
@@ -240,11 +240,12 @@ FindHandler = Callable[[CallDetails], Awaitable[Handler]]
 
 
 def chain_of(interceptors: Sequence[aio.ServerInterceptor], services: Sequence[Any]) -> FindHandler:
-    """Return a function that finds the handler of a call behind interceptors, the outermost first, as gRPC does.
+    """Return a function that finds the handler of a call behind interceptors, as gRPC does.
 
     Parameters
     ----------
-    interceptors, services : as a server of ``grpc.aio`` takes them.
+    interceptors : interceptors of ``grpc.aio``, outermost first.
+    services : generic handlers of the services.
     """
 
     async def find(details: Any) -> Handler:
@@ -258,7 +259,7 @@ def chain_of(interceptors: Sequence[aio.ServerInterceptor], services: Sequence[A
 
 
 class LineServer:
-    """The keeper's end: it answers the calls of all workers. Made and used in one event loop."""
+    """The keeper's side, which answers the calls of all workers. Create and use it in one event loop."""
 
     def __init__(self, find: FindHandler) -> None:
         self._find = find
@@ -271,7 +272,7 @@ class LineServer:
         self._server = await loop.create_unix_server(lambda: _Frames(self._hear, self._lose), path)
 
     async def stop(self, grace_s: float) -> None:
-        """Listen no more, and give running calls time to end."""
+        """Stop listening, and give running calls time to finish."""
         if self._server is not None:
             self._server.close()
         deadline = asyncio.get_running_loop().time() + grace_s
@@ -304,7 +305,7 @@ class LineServer:
             response = await _run(handler, data, context)
         except aio.AbortError:
             pass
-        except Exception as error:  # of the outermost interceptor: the others make a status of theirs
+        except Exception as error:  # a bug in the outermost interceptor; other errors have become statuses
             context.set_code(grpc.StatusCode.UNKNOWN)
             context.set_details(f"unexpected {type(error).__name__}")
         code = context.code() or grpc.StatusCode.OK
@@ -318,7 +319,7 @@ async def _run(handler: Handler, data: bytes, context: LineContext) -> bytes:
     if handler.unary_unary is not None:
         return bytes(write(await handler.unary_unary(read(data), context)))
 
-    async def requests() -> AsyncIterator[Any]:  # of a handler that refuses, and reads none
+    async def requests() -> AsyncIterator[Any]:  # for a handler that refuses
         yield read(data)
 
     return bytes(write(await handler.stream_unary(requests(), context)))
@@ -326,7 +327,7 @@ async def _run(handler: Handler, data: bytes, context: LineContext) -> bytes:
 
 @dataclass
 class LineContext:
-    """The context of a call that came on a line, as ``grpc.aio`` has one."""
+    """The context of a call through the socket, like that of ``grpc.aio``."""
 
     metadata: Metadata
     _trailing: Metadata = ()
@@ -334,7 +335,7 @@ class LineContext:
     _details: str = ""
 
     def peer(self) -> str:
-        """Return the other side of the line; metadata name the caller."""
+        """Return the address of the worker; metadata name the caller."""
         return "unix:"
 
     def invocation_metadata(self) -> Metadata:
@@ -350,7 +351,7 @@ class LineContext:
         self._trailing = metadata
 
     def code(self) -> grpc.StatusCode | None:
-        """Return the status as far as it is set."""
+        """Return the status code; None if it is not set."""
         return self._code
 
     def set_code(self, code: grpc.StatusCode) -> None:
@@ -366,7 +367,7 @@ class LineContext:
         self._details = details
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Metadata = ()) -> None:
-        """End the call with a status; raises always."""
+        """End the call with a status, by raising."""
         self._code, self._details = code, details
         self._trailing = trailing_metadata or self._trailing
         raise aio.AbortError(details)

@@ -1,7 +1,7 @@
-"""The parent of the workers of a server: it starts them, replaces those that end, and passes signals on.
+"""The parent process of a server's workers: it starts them, replaces those that end, and passes signals on.
 
-It serves no calls and holds only the port, so little in it can fail. If it is killed, the workers end in order, as
-after SIGTERM, and a service manager starts the server again.
+It serves no calls and only holds the port, so little in it can fail. If it is killed, the workers shut down as after
+SIGTERM, and a service manager can restart the server.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
 LAST_DELAY_S: Final = 10.0
 HEALTHY_S: Final = 10.0
-"""A worker that ran for this time resets the delay of restarts."""
+"""Seconds after which a running worker resets the delay of restarts."""
 
 SILENCE_S: Final = 30.0
-"""A worker without a beat for this time hangs, or is stopped, and is replaced."""
+"""Seconds without a beat after which a worker counts as hanging or suspended, and is replaced."""
 
 TICK_S: Final = 1.0
-"""Length in seconds of the periods in which silence is counted."""
+"""Length, in seconds, of the periods in which silence is counted."""
 
-PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is made there
-"""Places for the folder of sockets if the temporary folder cannot be used, as in a read-only container."""
+PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is created there
+"""Alternatives to the temporary folder for the folder of sockets, for example in a read-only container."""
 
 MAX_SOCKET_PATH: Final = 90
-"""Longest path of the folder of sockets: the system allows 107 bytes for a socket."""
+"""Most bytes of the path of the folder of sockets; the system allows 107 for a socket."""
 
 
 def serve_with_workers(config: Config) -> None:
@@ -56,7 +56,7 @@ def serve_with_workers(config: Config) -> None:
     Raises
     ------
     BadStart
-        When the system cannot share a port, the store cannot be used or the port is taken.
+        If the system cannot share a port, the store cannot be used, or the port is taken.
     """
     if not SHARES_PORTS:
         raise BadStart(
@@ -77,14 +77,14 @@ def serve_with_workers(config: Config) -> None:
 
 
 def make_private_folder() -> Path:
-    """Make a folder that only this user may enter, with a path that is short enough for sockets.
+    """Create a folder that only this user may enter, with a path that is short enough for sockets.
 
     Raises
     ------
     BadStart
-        When there is no place for it.
+        If there is no place for it.
     """
-    for place in (None, *PLACES):  # None: the system's, or that of TMPDIR
+    for place in (None, *PLACES):  # None stands for TMPDIR or the system's temporary folder
         with contextlib.suppress(OSError):
             folder = Path(tempfile.mkdtemp(prefix="quercus-", dir=place))  # mode 0700
             if len(os.fsencode(folder)) <= MAX_SOCKET_PATH:
@@ -97,7 +97,7 @@ def make_private_folder() -> Path:
 
 
 class Parent:
-    """The workers of one server. Made and used in one event loop.
+    """The workers of one server. Create and use it in one event loop.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Parent:
         self._held: list[socket.socket] = []
 
     async def run(self) -> None:
-        """Start the workers, keep them running, and end them in order after a signal."""
+        """Start the workers, keep them running, and shut them down after a signal."""
         config = self._config
         check_address(config.host, config.port)
         self._held, port = hold_port(config.host, config.port)
@@ -128,7 +128,7 @@ class Parent:
         keeping: list[asyncio.Task[None]] = []
         try:
             await asyncio.gather(*(self._spawn(worker) for worker in range(config.workers)))
-            if failure := await self._brief(KEEPER):  # it makes the store where there is none
+            if failure := await self._brief(KEEPER):  # first, because it creates the store if there is none
                 raise BadStart(failure)
             others = (self._brief(worker) for worker in range(1, config.workers))
             if failure := next(filter(None, await asyncio.gather(*others)), ""):
@@ -170,7 +170,7 @@ class Parent:
                     process.send_signal(number)
 
     async def _spawn(self, worker: int) -> None:
-        """Start the process of a worker, which gets ready for its brief."""
+        """Start the process of a worker, which then waits for its brief."""
         self._board.clear(worker)
         self._processes[worker] = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "quercus.server.workers.worker", str(worker),
@@ -181,12 +181,12 @@ class Parent:
         )  # fmt: skip
 
     async def _brief(self, worker: int) -> str:
-        """Tell a worker to begin, and wait until it accepts calls; return why it does not, empty if it does."""
+        """Give a worker its brief, and wait until it accepts calls; return its failure, empty if it succeeds."""
         process = self._processes[worker]
-        assert process.stdin is not None  # noqa: S101 - they were asked for
+        assert process.stdin is not None  # noqa: S101 - pipes were requested
         assert process.stdout is not None  # noqa: S101
         # the pipe stays open: its end tells the worker that its parent has ended
-        with contextlib.suppress(ConnectionError):  # it has ended already, which its output tells
+        with contextlib.suppress(ConnectionError):  # the worker has ended already, and its output says why
             brief = {
                 "count": self._config.workers,
                 "board": self._memory,
@@ -227,7 +227,7 @@ class Parent:
             try:
                 await self._spawn(worker)
                 failure = await self._brief(worker)
-            except OSError as error:  # no memory or no process to be had: perhaps later
+            except OSError as error:  # out of memory or of processes, perhaps only for now
                 failure = str(error)
             if failure:
                 _log.error("%s cannot be started: %s", what, failure)
@@ -235,10 +235,12 @@ class Parent:
                 _log.warning("%s is there again (process %d)", what, self._processes[worker].pid)
 
     async def _watch(self, worker: int, process: asyncio.subprocess.Process) -> None:
-        """End a worker whose event loop hangs: nobody answers on its connections."""
+        """Kill a worker whose event loop hangs, so that its connections are not answered."""
         beats, silent_s = self._board.beats_of(worker), 0.0
         while silent_s < SILENCE_S:
-            await asyncio.sleep(TICK_S)  # a tick in which this process stood still counts once, however long
+            await asyncio.sleep(
+                TICK_S
+            )  # a period in which this process was suspended counts once, however long
             before, beats = beats, self._board.beats_of(worker)
             silent_s = silent_s + TICK_S if beats == before else 0.0
         _log.error(

@@ -1,7 +1,7 @@
 """One worker of a server: a process that its parent starts with the worker's number.
 
-The first line of its standard input is the brief. The end of the input, which comes when the parent ends however it
-ends, is taken as SIGTERM. On its standard output the worker says that it accepts calls, or why it cannot start.
+The first line of its standard input is its brief. The end of the input, which means that the parent has ended, has the
+effect of SIGTERM. On standard output, the worker reports that it accepts calls, or why it cannot start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
         choose_plugins(config.plugins)
         sys.setswitchinterval(SWITCH_S)
         run_event_loop(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
-        if os.getppid() != parent and post.folder is not None:  # else the parent removes it
+        if os.getppid() != parent and post.folder is not None:  # otherwise the parent removes it
             shutil.rmtree(post.folder, ignore_errors=True)
     except BadStart as error:
         _say(output, {"failed": str(error)})
@@ -51,9 +51,8 @@ def _say(output: BinaryIO, message: dict[str, Any]) -> None:
 
 def _watch_parent(end: Callable[[], object]) -> None:
     def watch() -> None:
-        while os.read(
-            sys.stdin.fileno(), 1024
-        ):  # unbuffered: a process cannot end while a thread reads a buffer
+        # unbuffered, because a process cannot end while a thread reads a buffer
+        while os.read(sys.stdin.fileno(), 1024):
             pass
         end()
 

@@ -26,7 +26,7 @@ OF_COLOURS = {
 
 
 def faults_of(page: Page, where: str = "", colours: Sequence[dict[str, Any]] = COLOURS[:2]) -> list[str]:
-    """Return what axe finds in each of the colours: all rules in the first, those of colours in the others."""
+    """Return axe's findings in each colour scheme: all rules in the first, those about colours in the others."""
     axe, found = Axe(), list[str]()
     for number, shown in enumerate(colours):
         page.emulate_media(**shown, reduced_motion="reduce")  # no colour is on its way to another

@@ -1,6 +1,6 @@
-"""The evidence of a log, kept in the plainest way, and what batch induction makes of it.
+"""The evidence of a log, kept as simply as possible, and batch induction from it.
 
-Nothing here knows of `quercus.trees.growth.stream` but its events: the rows are Python lists, every look starts over.
+Only the events are shared with `quercus.trees.growth.stream`: the rows are Python lists, and every tree is grown anew.
 """
 
 from dataclasses import dataclass, field, replace

@@ -67,7 +67,7 @@ class RunningBroker:
 
 
 class RunningRedis:
-    """A Redis that has on disk what it acknowledged; ``url`` is where it listens."""
+    """A Redis that writes to disk before it acknowledges; ``url`` is its address."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.port = free_port()
@@ -83,7 +83,7 @@ class RunningRedis:
         self._process.wait(timeout=10)
 
     def start(self) -> None:
-        """Start it again, with what it had."""
+        """Start it again, with its data."""
         self._process = started(self._command, self.port)
 
     def close(self) -> None:

@@ -29,10 +29,9 @@ PARTS = {folder: folder for folder in FOLDERS} | {"inference": "proto/inference"
 
 
 def copy_checkout(target: Path) -> Path:
-    """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about.
+    """Copy the files that packaging reads, symlinks as symlinks, without leftovers of a working copy.
 
-    The kernels that were built here come along: a build takes them where they were built from the same sources, and
-    compiles for a minute where not.
+    Built kernels are copied too: a build reuses them if their sources are the same, else it compiles for a minute.
     """
     leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist")
     for folder in (*FOLDERS, "proto", "src", "tests"):

@@ -3,17 +3,17 @@
     python tests/support/cluster_torture.py 200        # rounds; a second number is the seed of rows and faults
     python tests/support/cluster_torture.py unfenced   # the control: stale trees are published, and found
 
-A round strikes one of: a server, a grower, a learner (SIGKILL); a grower that stands still (SIGSTOP) until another has
-taken its models, and then goes on; the network of a server whose grower has a model, cut off from the database, every
-other time from its clients as well, until another grower has that model; the database server, which loses its power
-(SIGQUIT) and comes back; its disk, which is full until somebody was refused for it.
+Each round has one fault: a server, a grower or a learner is killed (SIGKILL); a grower is stopped (SIGSTOP) until
+another has taken over its models, and then continues; a server whose grower has a model is cut off from the database,
+every other time from its clients too, until another grower has that model; the database server loses power (SIGQUIT)
+and restarts; or its disk is full until a request was refused.
 
 Each fault is proved to have happened: a grower that was stopped or cut off had a successor by the rows of the store, no
 connection can be made over a network that is cut, a dead database refuses one, and a full disk refuses a table. What is
 checked at the end is what `torture` checks, without backups. Trees never fall behind what was seen, and an observer in
 the database finds that each was published by the grower that had its model (`support.publications`).
 
-Namespaces and a disk of its own take root. Without it the network and the disk are left out, which is said.
+Namespaces and a separate disk need root. Without it, faults of network and disk are reported as not tested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Final
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # what is forked is another program at once
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # a fork runs another program at once
 
 import psycopg
 from integration.client.serving import Serving
@@ -65,12 +65,12 @@ STATE: Final = (
 
 
 class ClusterTorture(Torture):
-    """The servers, their database, their load and its killer.
+    """The servers, their database, their load and the faults.
 
     Parameters
     ----------
     database : a running one.
-    folder : for what servers write beside the store.
+    folder : for the files of servers outside the store.
     seed, budget : as in `Torture`.
     networks : of each server, with a link for the database and one for clients; none: they are not cut.
     disk : that of the database alone; None: it is not filled.
@@ -147,7 +147,7 @@ class ClusterTorture(Torture):
         self._back_up()
 
     def _stop_grower(self) -> None:
-        """Let the grower that has the model stand still until another has it, and then go on."""
+        """Stop the grower that has the model until another has it, then let it continue."""
         stopped: list[int] = []
 
         def stops() -> bool:
@@ -155,7 +155,7 @@ class ClusterTorture(Torture):
             for pid in self._growers():
                 if owner.endswith(f"process {pid}"):
                     os.kill(pid, signal.SIGSTOP)
-                    if self._owner() == (owner, epoch):  # it still has it, and cannot give it back
+                    if self._owner() == (owner, epoch):  # it has the model, and cannot give it back
                         stopped.extend((pid, epoch))
                         return True
                     os.kill(pid, signal.SIGCONT)
@@ -164,7 +164,7 @@ class ClusterTorture(Torture):
         self._wait(stops, "no grower has the model")
         pid, epoch = stopped
         try:
-            self._wait(lambda: self._owner()[1] > epoch, "nobody succeeds the grower")
+            self._wait(lambda: self._owner()[1] > epoch, "no grower takes over")
         finally:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -194,7 +194,7 @@ class ClusterTorture(Torture):
         try:
             assert not network.reaches(host, port), "the database is reached over a network that is cut"
             assert reaches(address) is not from_clients, f"{address} is reached or not, against what was cut"
-            self._wait(lambda: self._owner()[1] > epoch, "nobody succeeds the grower that is cut off")
+            self._wait(lambda: self._owner()[1] > epoch, "no grower takes over from the one cut off")
         finally:
             self._heal(place)
         self._wait(lambda: network.reaches(host, port) and reaches(address), "the network is cut")
@@ -214,7 +214,7 @@ class ClusterTorture(Torture):
         return []
 
     def _owner(self) -> tuple[str, int]:
-        """Return the grower that has the model, in words, and its epoch: how often a grower took it."""
+        """Return the name of the grower that has the model, and its epoch: the number of takeovers."""
         with psycopg.connect(self.store) as connection:
             found = connection.execute(
                 "SELECT coalesce(grower.place, ''), growing.epoch FROM growing JOIN model ON model.id = model_id "
@@ -232,7 +232,7 @@ class ClusterTorture(Torture):
         self.database.start(**self._settings)
 
     def _fill_disk(self) -> None:
-        """Fill the disk of the database until a server was refused for it; without room for its log it crashes."""
+        """Fill the disk of the database until a server is refused; without space for its log the database crashes."""
         assert self.disk is not None
         fillers: list[Path] = []
         try:
@@ -245,7 +245,7 @@ class ClusterTorture(Torture):
         self._wait(self._answers, "the database does not answer")
 
     def _is_full(self, fillers: list[Path]) -> bool:
-        """Fill what is free; return whether the database has no room for a table, or crashed for it."""
+        """Fill the free space; return whether the database has no space for a table, or has crashed."""
         assert self.disk is not None
         fillers.append(fill(self.disk, name=f"filler{len(fillers)}"))
         table = "CREATE TEMPORARY TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)"
@@ -260,7 +260,7 @@ class ClusterTorture(Torture):
         return False
 
     def _has_refused(self, client: Client) -> bool:
-        """Return whether a server names the full disk as its trouble, or the database has crashed."""
+        """Return whether a server reports the full disk, or the database has crashed."""
         with suppress(QuercusError):
             if "no disk space" in client.status().store_trouble:
                 return True
@@ -292,7 +292,7 @@ class ClusterTorture(Torture):
 
     def _faults(self) -> list[StoreFault]:
         with psycopg.connect(self.store) as connection:
-            for table in ("grower", "snapshot"):  # a check tells of triggers that are not of Quercus
+            for table in ("grower", "snapshot"):  # a check reports triggers that are not Quercus's
                 connection.execute(f"DROP TRIGGER watched ON {table}")
         return super()._faults()
 
@@ -307,7 +307,7 @@ class ClusterTorture(Torture):
         return 0
 
     def tell_state(self) -> None:
-        """Say what is there when nothing goes on any more: members, sessions, and the newest lines of the logs."""
+        """Print the state when progress stops: members, sessions, and the newest lines of the logs."""
         with suppress(psycopg.OperationalError), psycopg.connect(self.store) as connection:
             for statement in STATE:
                 print(statement, *connection.execute(statement), sep="\n  ")
@@ -315,7 +315,7 @@ class ClusterTorture(Torture):
             print(log.name, *log.read_text().splitlines()[-LOG_LINES:], sep="\n  ")
 
     def tell_faults(self) -> None:
-        """Say what faults did, and what the observer saw."""
+        """Print the effects of faults, and the observer's findings."""
         with psycopg.connect(self.store) as connection:
             trees, successions = counted(connection)
         print(
@@ -352,11 +352,11 @@ def _disk(stack: ExitStack, folder: Path) -> Path | None:
 
 
 def made(stack: ExitStack, programs: Path, seed: int, *, is_fenced: bool = True) -> ClusterTorture:
-    """Return what is tortured, running, with all that this machine allows; the stack removes it.
+    """Return the running test, with all faults that this machine allows; the stack cleans up.
 
     Parameters
     ----------
-    stack : takes what is to be removed.
+    stack : cleans up.
     programs : of PostgreSQL.
     seed, is_fenced : as in `ClusterTorture`.
     """

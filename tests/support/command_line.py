@@ -1,4 +1,4 @@
-"""The command line in processes forked from one which has imported all libraries.
+"""The command line in processes forked from one that has imported all libraries.
 
 Each is a process of its own that runs `quercus.cli.main.main` as the script ``quercus`` does. Imports are two thirds of
 what a short command or the start of a server costs; commands in pseudo-terminals, and servers that are run by another

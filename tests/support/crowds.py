@@ -35,14 +35,14 @@ FILES: Final = ("crowd_bluebird.csv", "crowd_dog.csv.gz", "crowd_rte.csv.gz")
 
 @dataclass(frozen=True)
 class Crowd:
-    """A file as it is read here, apart from the reader that is measured."""
+    """A file, read independently of the reader that is measured."""
 
     truth: Mapping[str, str]
     said: Mapping[str, Counter[str]]
 
     @property
     def classes(self) -> list[str]:
-        """All that was true or said."""
+        """All true and all answered classes."""
         return sorted({*self.truth.values(), *(name for votes in self.said.values() for name in votes)})
 
 
@@ -74,7 +74,7 @@ def accuracy(crowd: Crowd, support: Mapping[str, Mapping[str, float]]) -> float:
 
 
 def measured(server: str, file: Path, reliability: str) -> tuple[float, float]:
-    """Accuracy of what the service makes of a file, and seconds of the push."""
+    """The service's accuracy on a file, and the seconds of the push."""
     crowd = read(file)
     name = f"{file.name.split('.')[0].replace('_', '-')}-{reliability}"
     with Client(server) as client:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 import dask
-import distributed  # noqa: F401 - its settings are there before they are changed
+import distributed  # noqa: F401 - its settings must exist before they are changed
 import trustme
 
 from support.checkout import ROOT
@@ -20,7 +20,7 @@ START_S = 60
 
 
 class DaskCluster:
-    """Scheduler and workers that speak TLS.
+    """Scheduler and workers with TLS.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DaskCluster:
         return f"dask://127.0.0.1:{self.port}"
 
     def trusted(self) -> contextlib.AbstractContextManager[object]:
-        """Configure this process as the cluster is, for a block."""
+        """Configure this process like the cluster, for a block."""
         pair = str(self.folder / "pair.pem")
         client = {"distributed.comm.tls.client.cert": pair, "distributed.comm.tls.client.key": pair}
         return dask.config.set({"distributed.comm.tls.ca-file": str(self.folder / "ca.pem"), **client})
@@ -86,7 +86,7 @@ class DaskCluster:
         )
 
     def _heard(self, process: subprocess.Popen[str], pattern: str) -> str:
-        """Read what a process says until it says what is wanted."""
+        """Read the output of a process until it matches `pattern`."""
         assert process.stderr is not None
         said = []
         for line in process.stderr:
@@ -98,7 +98,7 @@ class DaskCluster:
 
 
 def _drain(stream: IO[str]) -> None:
-    """Read to the end: a process that nobody hears would stop one day."""
+    """Read to the end: otherwise the process would block on a full pipe."""
     with stream:
         stream.read()
 

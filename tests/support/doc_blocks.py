@@ -1,4 +1,4 @@
-"""The fenced blocks of the documentation: what they hold, what they print, and whether a test runs them."""
+"""The fenced blocks of the documentation: their contents and output, and whether a test runs them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from support.checkout import ROOT
 
 DOCS = ROOT / "docs"
 RUN = ("python", "sh", "pycon")
-"""Languages of blocks that a test runs, unless a mark before one says why not."""
+"""Languages of blocks that a test runs, unless a comment before the block gives a reason not to."""
 SHOWN = ("text", "math", "toml", "csv", "json")
-"""Languages of blocks that are only shown. After one that is run, `text` is what it prints."""
+"""Languages of blocks that are only shown; after a block that is run, `text` is its output."""
 _FENCE = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.M | re.S
 )
@@ -27,9 +27,9 @@ class Block:
     ----------
     line : where it begins.
     language : after the fence.
-    code : what is in it.
-    why_not : why no test runs it; None: one does.
-    output : the block of text that follows at once; None: there is none.
+    code : its contents.
+    why_not : the reason why no test runs it; None: a test does.
+    output : the block of text that follows directly, if any.
     """
 
     line: int

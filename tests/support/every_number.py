@@ -75,7 +75,7 @@ LEARNERS: dict[str, SpecifiedLearner] = {
     "LBE": BeliefEntropy("LBE", 4),
     "IBE": BeliefEntropy("IBE", 4),
 }
-"""A line a learner; those that do not vote alike are also the trees of a forest."""
+"""One line per learner; those that do not vote alike are also the trees of a forest."""
 FORESTS: dict[str, SpecifiedLearner] = {
     **{
         f"forest of {name}": Forest(LEARNERS[name], 3, "mass")  # type: ignore[arg-type]
@@ -85,9 +85,9 @@ FORESTS: dict[str, SpecifiedLearner] = {
 }
 
 POLYTOPES = "intervals of maximisers"
-"""The one result that LAPACK has a hand in."""
+"""The only result that depends on LAPACK."""
 ABSENT = 1e-9
-"""Sets of less mass may be there or not: what is left of rounding is."""
+"""Sets of less mass may or may not occur: they are rounding errors."""
 
 
 @dataclass
@@ -127,7 +127,7 @@ class Said:
 
 
 def rows(count: int = ROWS, size: int = CLASSES, seed: int = 0) -> tuple[Floats, NDArray[np.int64]]:
-    """Return values, some missing, of a name, a number that tells the class and one that does not; and classes."""
+    """Return values, some missing, of a name, of an informative number and of one that is not; and classes."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, size, count)
     colour = np.where(rng.random(count) < 0.2, rng.integers(0, 3, count), classes % 3)
@@ -176,7 +176,7 @@ def uncertain() -> list[list[Value]]:
 
 
 def of_model(model: LearnedModel, values: Floats) -> Said:
-    """Return what a model says."""
+    """Return a model's predictions."""
     said = Said()
     for tree in model.trees:
         said.add_tree(tree)
@@ -186,7 +186,7 @@ def of_model(model: LearnedModel, values: Floats) -> Said:
 
 
 def of_learners() -> Iterator[tuple[str, Said]]:
-    """Yield what every learner says that fits a table."""
+    """Yield the predictions of every learner that fits a table."""
     asked, _ = rows(ASKED, seed=3)
     for kind, table in tables():
         for name, learner in LEARNERS.items():
@@ -203,7 +203,7 @@ def of_learners() -> Iterator[tuple[str, Said]]:
 
 
 def of_asking() -> Iterator[tuple[str, Said]]:
-    """Yield the trees and forests that ask, and what they ask for by every strategy."""
+    """Yield the trees and forests of active learners, and their queries by every strategy."""
     values, classes = rows()
     contours = labels(classes)
     contours[LABELLED:] = 1.0
@@ -286,19 +286,19 @@ def of_intervals() -> Iterator[tuple[str, Said]]:
 
 
 def results() -> dict[str, Said]:
-    """Return everything, by name."""
+    """Return all results, by name."""
     parts = (of_learners(), of_asking(), of_intervals(), of_beliefs())
     return {name: said for part in parts for name, said in part}
 
 
 def written(said: Said) -> dict[str, Any]:
-    """Return a result as JSON has it: the numbers digit for digit."""
+    """Return a result as JSON, with all digits of its numbers."""
     decided: dict[str, Any] = json.loads(json.dumps({"decided": said.decided}))
     return decided | {"numbers": [number.hex() for number in said.numbers]}
 
 
 def main() -> None:
-    """Print everything, a result a line."""
+    """Print all results, one per line."""
     for name, said in results().items():
         print(json.dumps({"name": name} | written(said)))
 

@@ -1,4 +1,4 @@
-"""Reading of all that a server says of a model, to compare it before and after its log went through a file."""
+"""Everything that a server returns about a model, to compare it before and after export and import of its log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODE: Final = ("parent", "branch", "attribute", "threshold", "class_name", "coun
 
 
 def said_of_model(client: Client, model: str) -> Any:
-    """Return the labelling policy, the rows with all that was said of them, the answers and the trees of a model."""
+    """Return the labelling policy, the rows with all their labels, the answers and the trees of a model."""
     record = client.wait_grown(model)
     first = client.tree(model)
     rows = [client.get_instance(model, each.id) for each in client.instances(model)]
@@ -47,7 +47,7 @@ def _cells(value: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; numbers with 9 digits, because another machine may round sums otherwise."""
+    """Return a value as JSON; numbers with 9 digits, because another machine may round sums differently."""
     if isinstance(value, float):
         return float(f"{value:.9g}") if np.isfinite(value) else str(value)
     if isinstance(value, datetime):

@@ -2,9 +2,9 @@
 
     python tests/support/faults.py
 
-Every fault strikes a server of its own with acknowledged rows, once with a model of the default (the forest that asks)
-and once with the published tree. Afterwards the store is opened again and compared with the acknowledged rows. Faults
-of disks need root and the right to mount; without them two faults are NOT TESTED.
+Each fault hits its own server with acknowledged rows, once with a model of the default learner (the active forest) and
+once with the published tree. Afterwards the store is opened again and compared with the acknowledged rows. Faults of
+disks need root and the right to mount; without them two faults are NOT TESTED.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from support.struck import LEARNERS, MODEL, WAIT_S, Trial
 DEFAULT: Final = next(iter(LEARNERS))
 HELD_S: Final = 3600
 SLOW_GROWTH_BYTES: Final = 64 * 1024 * 1024
-"""Bytes by which the server may grow while readers do not read: buffers of gRPC and sockets, fragments of memory."""
+"""Maximum growth of the server while readers do not read, in bytes: buffers of gRPC and sockets, fragmentation."""
 
 SLEEPER: Final = """
 import sys, threading
@@ -118,7 +118,7 @@ def read_only(folder: Path, learner: str = DEFAULT) -> Trial:
             )
             trial.refused("classify", lambda: client.classify(MODEL, [["a", "b", "c"]]))
             trial.refused("get model", lambda: client.get_model(MODEL))
-            trial.serving.kill()  # nothing can be written any more, so nothing is there to be waited for
+            trial.serving.kill()  # nothing can be written any more, so there is no reason to wait
         mount_again()
         trial.deliver()
         trial.check()
@@ -126,7 +126,7 @@ def read_only(folder: Path, learner: str = DEFAULT) -> Trial:
 
 
 def grower_stopped(folder: Path, learner: str = DEFAULT, rows: int = 2000, silent: bool = True) -> Trial:
-    """The grower is stopped by SIGSTOP, and goes on by SIGCONT."""
+    """The grower is stopped by SIGSTOP, and continued by SIGCONT."""
     trial = Trial(folder, learner=learner)
     with trial.server() as client:
         (grower,) = children(trial.serving.process.pid)
@@ -150,7 +150,7 @@ def grower_stopped(folder: Path, learner: str = DEFAULT, rows: int = 2000, silen
 
 @contextmanager
 def sleeper(trial: Trial, what: str) -> Iterator[str]:
-    """Run a client that is stopped once it has its streams; yields what it said."""
+    """Run a client that is stopped once it has its streams; yield its output."""
     command = [
         sys.executable,
         "-c",
@@ -174,7 +174,7 @@ def sleeper(trial: Trial, what: str) -> Iterator[str]:
 
 
 def slow_readers(folder: Path, learner: str = DEFAULT, pushes: int = 1500) -> Trial:
-    """Twenty watches whose client reads nothing, while tree follows tree."""
+    """Twenty watches whose client reads nothing, while many trees are published."""
     trial = Trial(folder, ("--snapshot-interval-s", "0"), learner=learner)
     with trial.server() as client, sleeper(trial, "watch"):
         for _ in range(pushes // 5):
@@ -208,7 +208,7 @@ def half_open(folder: Path, learner: str = DEFAULT) -> Trial:
 
 
 def idle_streams(folder: Path, learner: str = DEFAULT, count: int = 1000) -> Trial:
-    """Many streams on which nothing happens."""
+    """Many idle streams."""
     trial = Trial(folder, learner=learner)
     with trial.server() as client:
         before = resident_bytes(trial.serving.process.pid)
@@ -226,7 +226,7 @@ def idle_streams(folder: Path, learner: str = DEFAULT, count: int = 1000) -> Tri
             assert len(client.classify(MODEL, [["a", "b", "c"]]).labels) == 1
             trial.saw.append(f"push, answer, classify: OK; {each / 1e3:.0f} kB a stream")
             for watch in watches:
-                assert next(watch).tree.version  # all are told of the new tree
+                assert next(watch).tree.version  # all receive the new tree
                 watch.cancel()
         _until(lambda: client.status().calls <= 1, "that all streams are gone")
     trial.check()
@@ -284,7 +284,7 @@ FAULTS: Final[dict[str, Callable[[Path, str], Trial]]] = {
 
 
 def main() -> None:
-    """Let every fault strike, or those that are named (`disk full`, `disk full, abc45`), and print what was seen."""
+    """Run every fault, or those named (`disk full`, `disk full, abc45`), and print the results."""
     wanted = set(sys.argv[1:])
     both = [(name, learner) for name in FAULTS for learner in LEARNERS]
     chosen = [each for each in both if not wanted or wanted & {each[0], ", ".join(each)}]
@@ -293,7 +293,7 @@ def main() -> None:
 
 
 def _strikes(name: str, learner: str) -> bool:
-    """Let a fault strike a server; tell whether all was as it must be, or the fault could not be tried."""
+    """Run a fault; return True if the server passed, or the fault could not be tried."""
     title = f"{name}, {learner}"
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -1,11 +1,11 @@
-"""Strangers who flood a server: what other callers get meanwhile, and what it costs the server.
+"""Attackers without a token who flood a server: the effects on other callers, and the cost for the server.
 
     python tests/support/flood.py 5
 
-Every attack lasts so many seconds, on a server of its own that asks for tokens, and comes from a process of its own.
-Meanwhile honest callers call, without repeating what fails. A line for each attack says how much memory the server had
-before, at most, and afterwards, how long the calls took, and how they ended. A second argument chooses attacks by words
-of their names.
+Every attack lasts so many seconds, against its own server that requires tokens, and comes from its own process.
+Meanwhile honest callers call, without retries. A line for each attack says how much memory the server had before, at
+most, and afterwards, the duration of the calls, and their status. A second argument selects attacks by words of their
+names.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ CHECK: Final = "/grpc.health.v1.Health/Check"
 CLASSIFY: Final = "/quercus.v1.ClassifyService/Classify"
 MEGABYTES: Final = 15
 MESSAGE: Final = memoryview(b"\0" + struct.pack(">I", MEGABYTES * 10**6) + bytes(MEGABYTES * 10**6))
-"""A message of gRPC, with its length before it."""
+"""A message of gRPC, after its length."""
 
 Attack = Callable[[str], Any]
-"""An attack by strangers on the server of an address, which lasts as long as a block."""
+"""An attack on the server at an address, which lasts as long as a block."""
 
 
 class Target:
-    """A server that asks for tokens, with a model and without a grower.
+    """A server that requires tokens, with a model and without a grower.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def watched(pid: int) -> Iterator[Seen]:
 
 
 class Honest:
-    """Callers with a token, each on a connection of its own, that call one after the other and never again what failed.
+    """Callers with a token, each on its own connection, that make one call after the other and never retry.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def resets(address: str, connections: int = 1) -> Iterator[None]:
 def held_messages(
     address: str, method: str, connections: int = 60, trusted: Path | None = None
 ) -> Iterator[list[int]]:
-    """Send all of a large message but its last byte, as far as the server takes it; yields what was sent."""
+    """Send a large message without its last byte, as far as the server accepts it; yield the bytes sent."""
     sent: list[int] = []
 
     def attack(is_over: Callable[[], bool]) -> None:
@@ -263,7 +263,7 @@ def unread_streams(address: str, connections: int = 20, streams: int = 1_000) ->
 
 @contextmanager
 def made_up_tokens(address: str, connections: int = 8) -> Iterator[None]:
-    """Show tokens that no one has issued, each another, on as many streams as there may be."""
+    """Send different tokens that were never issued, on the maximum number of streams."""
 
     def attack(is_over: Callable[[], bool]) -> None:
         opened = itertools.count(1, 2)
@@ -284,7 +284,7 @@ def made_up_tokens(address: str, connections: int = 8) -> Iterator[None]:
 
 @contextmanager
 def of_frames(address: str, data: bytes, drains: bool, connections: int = 4) -> Iterator[None]:
-    """Send the same frames for ever; without draining, their acknowledgements pile up."""
+    """Send the same frames for ever; without draining, their acknowledgements accumulate."""
 
     def attack(is_over: Callable[[], bool]) -> None:
         while not is_over():
@@ -341,7 +341,7 @@ def large_metadata(address: str, connections: int = 4) -> Iterator[None]:
 
 @contextmanager
 def silent_connections(address: str, count: int = 1_500, sent: bytes = frames.PREFACE[:10]) -> Iterator[None]:
-    """Hold connections on which hardly anything is sent, and connect again where the server hangs up."""
+    """Hold connections on which hardly anything is sent, and reconnect when the server closes one."""
     with ExitStack() as stack:
         for _ in range(count):
             with suppress(OSError):
@@ -351,7 +351,7 @@ def silent_connections(address: str, count: int = 1_500, sent: bytes = frames.PR
 
 
 def until(is_true: Callable[[], bool]) -> bool:
-    """Wait until something is true; False if it is not in time."""
+    """Wait until `is_true`; return False after the time limit."""
     deadline = time.monotonic() + CALL_S
     while not is_true():
         if time.monotonic() > deadline:
@@ -362,7 +362,7 @@ def until(is_true: Callable[[], bool]) -> bool:
 
 @contextmanager
 def nobody(_: str) -> Iterator[None]:
-    """Attack not at all."""
+    """Do not attack."""
     yield
 
 
@@ -380,7 +380,7 @@ def burst(server: Target, calls: int = 10_000) -> Seen:
 
 
 def under(server: Target, attack: Attack, seconds: float) -> Seen:
-    """Return what honest callers get while strangers attack."""
+    """Return the calls of honest callers during an attack."""
     with watched(server.pid) as seen, attack(server.address):
         time.sleep(HEAD_START_S)
         until = time.monotonic() + seconds
@@ -390,7 +390,7 @@ def under(server: Target, attack: Attack, seconds: float) -> Seen:
 
 @contextmanager
 def elsewhere(address: str, name: str) -> Iterator[None]:
-    """Attack from a process of its own, which takes nothing from the honest callers of this one."""
+    """Attack from another process, so that the honest callers of this one lose no time."""
     command = [sys.executable, __file__, ATTACKING, name, address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
         assert attacker.stdin is not None
@@ -427,7 +427,7 @@ ATTACKS: Final[dict[str, Attack]] = {
 
 
 def main(seconds: float, wanted: str = "") -> None:
-    """Try every attack, and print what was seen."""
+    """Run every attack, and print the results."""
     for name in ATTACKS:
         if wanted in name:
             with target() as server:

@@ -1,4 +1,4 @@
-"""Processes that are forked from one which has imported all libraries: imports are most of what a start costs."""
+"""Processes forked from one that has imported all libraries, since imports are most of the cost of a start."""
 
 import atexit
 import io
@@ -103,7 +103,7 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float) -> int:
-        """Wait for the end, and return the exit code; what is not read by then is lost."""
+        """Wait for the end, and return the exit code; unread output is lost."""
         self._process.join(timeout)
         code = self.poll()
         if code is None:
@@ -115,7 +115,7 @@ class ForkedProcess:
         """Return the next line that it prints; "" if it ends, or is silent for so long."""
         until = time.monotonic() + timeout
         while b"\n" not in self._unread:
-            has_ended = self.poll() is not None  # what it printed last is there by now
+            has_ended = self.poll() is not None  # its last output has arrived by now
             if select.select([self.stdout], [], [], 0.1)[0]:
                 found = os.read(self.stdout.fileno(), 65_536)
                 self._unread += found
@@ -129,7 +129,7 @@ class ForkedProcess:
         return (line + end).decode()
 
     def communicate(self, timeout: float) -> tuple[str, str]:
-        """Wait for the end, and return what it printed and what it wrote to standard error."""
+        """Wait for the end, and return standard output and standard error."""
         until = time.monotonic() + timeout
         late = threading.Timer(timeout, self.kill)
         late.start()
@@ -144,5 +144,5 @@ class ForkedProcess:
         return printed, self.errors()
 
     def errors(self) -> str:
-        """Return what it has written to standard error."""
+        """Return its standard error so far."""
         return (self._folder / "stderr").read_text()

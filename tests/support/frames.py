@@ -29,7 +29,7 @@ Frame = tuple[int, int, int, bytes]
 
 
 def frame(kind: int, content: bytes = b"", stream: int = 0, flags: int = 0) -> bytes:
-    """Return a frame as it travels."""
+    """Return the bytes of a frame."""
     return struct.pack(">I", len(content))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + content
 
 
@@ -132,7 +132,7 @@ class Peer:
         return True
 
     def take_frame(self) -> Frame:
-        """Return the next frame of the server; what it says about windows is noted.
+        """Return the server's next frame; updates of windows are noted.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Peer:
         return bool(select.select([self.socket], [], [], wait_s)[0])
 
     def send_data(self, stream: int, data: memoryview, quiet_s: float) -> int:
-        """Send what the server grants on a stream, until it grants no more for so long; return how much it was."""
+        """Send all that the server's window allows on a stream, until no more is granted; return the bytes sent."""
         self._windows.setdefault(stream, self._first)
         sent = 0
         with suppress(ConnectionError, OSError):

@@ -2,11 +2,11 @@
 
     python tests/support/fuzz.py 10000
 
-Whatever comes, a server answers with a status that says what is wrong with the message, and goes on. Most messages are
-right ones of which a few fields were changed, so that they get past the door; others are made of nothing but their
-type, and of some the bytes are spoilt. One of the two models that messages speak of learns what the service learns by
-default, the forest that asks, the other the published tree. One call in ten is left in the middle, and storms of
-callers that leave follow: the server logs at level debug, since once it asked calls that were gone.
+A server must answer any message with a status that says what is wrong with it, and continue. Most messages are valid
+ones with a few changed fields, so that they pass the first checks; others are random messages of their type, and some
+have damaged bytes. One of the two models that messages speak of learns what the service learns by default, the forest
+that asks, the other the published tree. One call in ten is left in the middle, and storms of callers that leave follow:
+the server logs at level debug, since once it asked calls that were gone.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ METHODS: Final = {
 }
 AT_ONCE: Final = 16
 WAITING_AT_ONCE: Final = 128
-"""Calls that wait for something to come cost nothing meanwhile."""
+"""Calls that wait for events cost nothing meanwhile."""
 
 DEADLINE_S: Final = 60.0
 WAITING: Final = ("/WatchTree", "/WatchEvents", "/StreamQueries", "/LeaseQueries")
 WAITING_S: Final = 0.5
-"""Deadline of calls that may wait for something to come; no other call should come to its deadline."""
+"""Deadline of calls that may wait for events; no other call should reach its deadline."""
 LONG_S: Final = 60.0
 ROWS: Final = 80
 LEARNED: Final[tuple[Any, ...]] = (
@@ -74,14 +74,14 @@ LEAVING: Final = 0.1
 
 TRIES: Final = 3
 PARTS: Final = 4
-"""Memory is looked at after each; the first ones load and fill caches."""
+"""Memory is measured after each; the first ones load libraries and fill caches."""
 
 MOST_GROWTH: Final = 1.05
 """Greatest growth of memory in the last part, as a factor."""
 
 
 class Fuzz:
-    """Sends messages to a live server, and keeps what it answered.
+    """Sends messages to a live server, and keeps its answers.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _part(address: str, seed: int, model: str, count: int) -> tuple[Counter[tupl
 
 
 def main() -> None:
-    """Fuzz every RPC as often as the first argument says, and say what was reached."""
+    """Fuzz every RPC as often as the first argument says, and print the result."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     started = time.monotonic()
     codes: Counter[tuple[str, str]] = Counter()

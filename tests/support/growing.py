@@ -83,7 +83,7 @@ def averaging(table: Table, *, stop_without_gain: bool = True, **parameters: obj
 
 
 def total_uncertainty_tree(table: Table, lam: float = 0.5, *, klass: int = 0, **parameters: object) -> Node:
-    """Grow the tree that tells one class from the rest."""
+    """Grow the tree that separates one class from the rest."""
     learner = TotalUncertainty(lam, **parameters)  # type: ignore[arg-type]
     return grow_tree(root_node(table), UncertaintyRules.of(table, learner, klass))
 

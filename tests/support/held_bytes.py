@@ -1,4 +1,4 @@
-"""The memory that an object holds: its arrays, and everything else that is reached from it alone."""
+"""The memory of an object: its arrays, and all other objects reachable only from it."""
 
 import gc
 import sys

@@ -43,7 +43,7 @@ class Cut:
 
 
 def doubles(holdings: Iterable[Holding], cuts: Iterable[Cut]) -> Iterator[tuple[Holding, Holding]]:
-    """Yield pairs of holdings of a query that overlap, although nobody ended the earlier one."""
+    """Yield pairs of overlapping holdings of a query, where the earlier one was not ended."""
     cuts = list(cuts)
     sure: dict[str, list[Holding]] = {}
     for held in sorted(holdings, key=lambda held: held.since):

@@ -24,14 +24,14 @@ MODEL: Final = "m"
 CLASSES: Final = ("p", "q")
 SHORT_S: Final = 1.0  # the shortest
 LONG_S: Final = 3600.0
-"""A lease that nobody waits for the end of: who dies with it is evicted."""
+"""A lease too long to wait for: a labeller who dies with it is evicted."""
 
 CARDS: Final = 20
 RARE: Final = ("die", "late", "give back", "refuse", "correct", "undo")
 """One card of each; the others say to answer in time."""
 
 IDLE_S: Final = 15.0
-"""A stream on which nothing came for so long is given up."""
+"""A stream is abandoned after so long without a message."""
 
 MOST_STATED: Final = 0.04
 """Share of the instances whose label one stater states; the others are asked about."""
@@ -42,7 +42,7 @@ REVOKED: Final = grpc.StatusCode.UNAUTHENTICATED
 
 
 class Deck:
-    """Shuffled cards, dealt to all labellers and shuffled anew: what is rare by the cards happens all the same.
+    """Shuffled cards, dealt to all labellers and then reshuffled, so that rare actions are certain to happen.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Deck:
 
 @dataclass
 class Orphan:
-    """Leases that end in an hour, and whose holder is gone."""
+    """Leases that end in an hour, whose holder has died."""
 
     labeller: str
     token_id: str
@@ -72,7 +72,7 @@ class Orphan:
 
 @dataclass
 class Person:
-    """Somebody with an access token, which is revoked now and then; then there is another."""
+    """A person with an access token, which is now and then revoked and replaced."""
 
     trial: Trial
     name: str
@@ -135,7 +135,7 @@ class Labeller(Person):
                 return
             while queries:
                 card = self.trial.callers.deal()
-                if card == "die":  # with what is left in the hands
+                if card == "die":  # with leased queries
                     self.trial.did["deaths"] += 1
                     if lease_s == LONG_S:
                         names = [query.name for query in queries]
@@ -159,7 +159,7 @@ class Labeller(Person):
         try:
             while left and not self.trial.done.is_set():
                 response = await self._read(call)
-                if response is None:  # nothing to do: another life
+                if response is None:  # no query came: begin another life
                     return
                 if response.WhichOneof("event") != "query":
                     continue
@@ -176,7 +176,7 @@ class Labeller(Person):
             call.cancel()
 
     async def _read(self, call: Any) -> query_pb2.StreamQueriesResponse | None:
-        """Return what comes on a stream; None when it has ended, nothing comes for long, or all is done."""
+        """Return the next message of a stream; None if it has ended, nothing comes for long, or all is done."""
         reading, done = asyncio.ensure_future(call.read()), asyncio.ensure_future(self.trial.done.wait())
         try:
             await asyncio.wait({reading, done}, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -188,7 +188,7 @@ class Labeller(Person):
     async def _one(
         self, stub: Any, query: query_pb2.Query, card: str, asked_at: float | None, lease_s: float
     ) -> None:
-        """Think, then answer or do something else; remember for how long it was surely held."""
+        """Think, then answer or act otherwise; record the time for which the query was certainly held."""
         trial, late, got_at = self.trial, card == "late" and lease_s == SHORT_S, time.monotonic()
         pause_s = lease_s * self.chance.uniform(1.0, 1.6) if late else self.chance.random() ** 3 * 0.05
         await asyncio.sleep(pause_s)
@@ -222,7 +222,7 @@ class Labeller(Person):
         await self._afterwards(stub, request, card)
 
     async def _afterwards(self, stub: Any, request: query_pb2.AnswerQueryRequest, card: str) -> None:
-        """Say the same again, something else, or take it back: one's own answer is there, whatever others did."""
+        """Repeat the answer, change it, or take it back: it exists, whatever others did."""
         trial, of = self.trial, {"name": request.name, "labeller": self.name}
         if self.chance.random() < 0.05:
             await stub.AnswerQuery(request, metadata=self.metadata)  # a retry
@@ -241,7 +241,7 @@ class Labeller(Person):
 
 
 class Stater(Person):
-    """Says labels unasked, and takes some of them back."""
+    """States labels without a query, and takes some of them back."""
 
     async def run(self) -> None:
         """State until enough is settled."""
@@ -299,7 +299,7 @@ class Stater(Person):
 
 
 class Operator(Person):
-    """Ends leases: of whoever, of those who are gone; and revokes tokens."""
+    """Ends leases of random labellers and of dead ones, and revokes tokens."""
 
     async def run(self) -> None:
         """Act now and then until all is done."""
@@ -318,7 +318,7 @@ class Operator(Person):
                     else:
                         (holder,) = (each for each in self.trial.people if each.name == query.labeller)
                         await self._revoke(holder.token_id)
-                else:  # of anybody, a stater too
+                else:  # of any person, staters included
                     await self._revoke(self.chance.choice(self.trial.people).token_id)
 
     async def _end_orphan(self, stub: Any, orphan: Orphan) -> None:
@@ -350,7 +350,7 @@ class Operator(Person):
         self.trial.did["evicted"] += 1
 
     async def _revoke(self, token_id: str) -> None:
-        if not token_id:  # of somebody who is about to get the first one
+        if not token_id:  # the person has no token yet
             return
         self.trial.cuts.append(Cut(time.monotonic(), float("inf"), token_id=token_id))
         await asyncio.to_thread(self.trial.store.access.revoke_token, token_id)

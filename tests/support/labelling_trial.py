@@ -1,7 +1,7 @@
 """The same 60 queries at a terminal and in the console at the pace of a person, and a thousand answers in one page.
 
 ``make labelling-trial`` runs it, PARTS=keys a part of it. Both labellers read each row for the same time, press a wrong
-key at the same rows, and take it back or correct it. What is left of the time is that of the program.
+key at the same rows, and take it back or correct it. The rest of the time is the program's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_s(instance: str) -> float:
 
 
 def slip(instance: str) -> str:
-    """Return what happens at a row: a key that is taken back, one that is corrected, or nothing."""
+    """Return the slip at a row: a key that is taken back, one that is corrected, or none."""
     return {5: "taken back", 11: "corrected"}.get(int(instance.removeprefix("bottle-")) % 15, "")
 
 

@@ -3,13 +3,13 @@
     python tests/support/leases.py 2000
 
 The server runs with a wall clock that jumps by hours, forth and back, several times a second, and every query wants
-several answers. Queries come from this trial, which asks about everything that is not settled, and in a further run
-from the grower of the server, whose forest (the default) asks as it does for everybody. Each labeller now and then
-thinks longer than its lease, dies with queries in its hands (its connection is torn, or it falls silent), skips,
-postpones or gives back, refuses, corrects or takes back. Others state labels unasked. An operator ends leases and
-revokes tokens. At the end every instance must be settled; that nobody ever held what another held is checked twice: in
-the history of the queries, and by what the labellers themselves thought they held. What is known of each instance must
-be what a slow reading of the log says; the store must check clean, and so must a backup and what is restored from it.
+several answers. Queries come from this trial, which asks about all unsettled instances, and in another run from the
+server's grower, with the default forest. Each labeller now and then thinks longer than its lease, dies with leased
+queries (its connection breaks, or it falls silent), skips, postpones or gives back, refuses, corrects or takes back.
+Others state labels without a query. An operator ends leases and revokes tokens. At the end every instance must be
+settled; that no query was held by two labellers is checked twice: in the history of the queries, and by the labellers'
+own records. The evidence of each instance must equal that of a slow reading of the log; the store, a backup and its
+restored copy must pass their checks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ RUNS: Final = ((2, False), (3, False), (2, True))
 """Answers a query, and whether the grower of the server asks, or this trial in its place."""
 
 MOST_ANSWERS: Final = 20
-"""An instance has, with what is taken back: more than any has."""
+"""More labels, with those taken back, than any instance has."""
 
 STIRRED: Final = 0.9
 """Share of the instances that are settled when people stop stating labels and taking them back."""
@@ -73,7 +73,7 @@ import random, sys, time
 real, clock = time.time, time.monotonic
 def jumping():
     return real() + random.Random(int(4 * clock())).choice((0, 3600, -3600, 86400 * 365, -86400 * 365))
-time.time = jumping  # before anything of quercus is imported
+time.time = jumping  # before any import of quercus
 from quercus.server.app import serve
 from quercus.server.config import Config
 serve(Config(store=sys.argv[1], port=0, grower=sys.argv[2] == "True", log_level="error", access="tokens"))
@@ -82,16 +82,16 @@ serve(Config(store=sys.argv[1], port=0, grower=sys.argv[2] == "True", log_level=
 
 @dataclass
 class Trial:
-    """A server, its labellers, and what they did.
+    """A server, its labellers, and their actions.
 
     Parameters
     ----------
     folder : of the store.
     count : queries.
     answers : that each query wants.
-    grows : whether the grower of the server asks, by the forest that is the default.
+    grows : whether the server's grower asks, with the default forest.
     labellers : how many.
-    seed : of what they do.
+    seed : of their actions.
     """
 
     folder: Path
@@ -122,12 +122,12 @@ class Trial:
         self._over = threading.Event()
 
     def comment(self) -> str:
-        """Return a text that nobody says again."""
+        """Return a unique text."""
         return f"no. {next(self._comments)}"
 
     @contextmanager
     def stirring(self) -> Iterator[None]:
-        """Somebody may take a label back, who looked at `stirs` a moment ago: nothing is over meanwhile."""
+        """A labeller that has just checked `stirs` may take a label back: the trial cannot end meanwhile."""
         self._stirring += 1
         try:
             yield
@@ -190,11 +190,11 @@ class Trial:
         for comment, (author, sequence) in self.acknowledged.items():
             (event,) = said[comment]
             assert event.author == author
-            assert sequence in {0, event.sequence, event.sequence + 1}  # what follows from a correction
+            assert sequence in {0, event.sequence, event.sequence + 1}  # consequences of a correction
         assert all(len(found) == 1 for found in said.values()), "something is said twice"
 
     def _check_evidence(self, store: Store, events: list[Event]) -> None:
-        """Each instance is settled, its queries count whose answers stand, and it is known what all say together."""
+        """Check that each instance is settled, which queries count, and the combination of its labels."""
         ledgers = Ledgers(len(CLASSES))
         ledgers.read(events)
         assert len(ledgers.of) == self.count
@@ -248,10 +248,10 @@ class Trial:
         self.store.append_instances(MODEL, ids, values, labels)
 
     def _grow(self, stop: threading.Event) -> None:
-        """Publish an agenda of what is not settled, unless the grower does; see when all is over."""
+        """Publish an agenda of the unsettled instances, unless the grower does; notice when all is done."""
         ledgers, seen, wanted = Ledgers(len(CLASSES)), 0, [0]
         while not stop.wait(0.02):
-            is_calm = not self.stirs and not self._stirring  # before what they did is read
+            is_calm = not self.stirs and not self._stirring  # before their actions are read
             news = self.store.read_events(MODEL, seen, 10_000)
             if not news:
                 if is_calm and not wanted and not self._live():
@@ -285,7 +285,7 @@ class Trial:
 
 
 def main() -> None:
-    """Run as many queries as the first argument says, and say what was reached."""
+    """Run as many queries as the first argument says, and print the result."""
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     for answers, grows in RUNS:
         started = time.monotonic()

@@ -1,6 +1,6 @@
-"""The evidence of instances, computed in a slow way: all labels, asked for or not, and their combination.
+"""The evidence of instances, computed slowly: all labels, whether queried or stated, and their combination.
 
-It shares no line with the service. Labels are sets of classes. A single voice counts unchanged. Several are combined by
+It shares no code with the service. Labels are sets of classes. A single voice counts unchanged. Several are combined by
 Dempster's rule, each discounted by its reliability, at most .99, by enumerating all cases.
 """
 
@@ -38,7 +38,7 @@ class Query:
     ----------
     several : it had answers that did not settle it, or were one of several.
     settled : its answers count.
-    refused : the labellers who replied that nobody can tell.
+    refused : the labellers who replied that the class cannot be known.
     answers : the answers that count, by labeller.
     ever : the labellers who ever gave one of several answers.
     overruled : the label that replaced all answers, and its labeller.
@@ -80,11 +80,11 @@ class Ledger:
         query.settled |= settles
 
     def refuse(self, number: int, author: str) -> None:
-        """Nobody can tell, somebody says."""
+        """A labeller replies that the class cannot be known."""
         self.query(number).refused = author
 
     def correct(self, number: int, author: str, voice: LabellerVoice) -> None:
-        """Another answer in place of one's own; by somebody else in place of all."""
+        """Replace the author's own answer; if there is none, all answers."""
         query = self.query(number)
         if author in query.ever:
             query.answers[author] = voice
@@ -95,7 +95,7 @@ class Ledger:
             query.answers = {author: voice}
 
     def undo(self, number: int, author: str) -> None:
-        """Take one's own answer back; somebody else all of them."""
+        """Take the author's own answer back; if there is none, all answers."""
         query = self.query(number)
         query.overruled = None
         if author in query.ever:
@@ -106,7 +106,7 @@ class Ledger:
             query.settled, query.refused = False, ""
 
     def voices(self) -> dict[str, LabellerVoice]:
-        """Return what counts, by labeller: of each the newest."""
+        """Return the valid labels by labeller: the newest of each."""
         found = list(self.stated.items())
         for query in self.queries.values():
             if query.settled:
@@ -114,7 +114,7 @@ class Ledger:
         return dict(sorted(found, key=lambda each: each[1].at))
 
     def contour(self, pushed: Sequence[float]) -> list[float]:
-        """Return what is known by now, of what was pushed."""
+        """Return the present contour, given the pushed one."""
         voices = list(self.voices().values())
         known = np.array(pushed) / max(pushed)
         if not voices:
@@ -122,13 +122,13 @@ class Ledger:
         said = _together(voices, len(known))
         is_certain = len(voices) == 1 and len(voices[0].names) == 1 and voices[0].reliability == 1.0
         both = known * said
-        if is_certain or not both.any():  # it replaces what was known
+        if is_certain or not both.any():  # it replaces the pushed contour
             both = said
         return [float(value) for value in both / both.max()]
 
 
 def conflict(voices: Sequence[LabellerVoice], size: int) -> float:
-    """Return the chance that no class is left: the mass of the empty set."""
+    """Return the probability that no class remains: the mass of the empty set."""
     return sum(weight for weight, left in _cases(voices, size) if not left)
 
 
@@ -141,7 +141,7 @@ def _together(voices: Sequence[LabellerVoice], size: int) -> np.ndarray:
 
 
 def _cases(voices: Sequence[LabellerVoice], size: int) -> Iterator[tuple[float, frozenset[int]]]:
-    """Each voice is right or says nothing: the chance of each case, and the classes that are left."""
+    """Each voice is right or uninformative: the probability of each case, and the remaining classes."""
     most = MOST if len(voices) > 1 else 1.0
     for counted in product((True, False), repeat=len(voices)):
         weight, left = 1.0, frozenset(range(size))
@@ -187,7 +187,7 @@ class Ledgers:
                 ledger.correct(query, author, self._voice(event))
             case EventKind.OPINION:
                 ledger.answer(query, author, self._voice(event), several=True, settles=False)
-            case EventKind.ANSWER if ledger.query(query).several:  # what all of them come to
+            case EventKind.ANSWER if ledger.query(query).several:  # the combination of all answers
                 ledger.query(query).settled = True
             case EventKind.ANSWER:
                 ledger.answer(query, author, self._voice(event), several=False, settles=True)

@@ -37,7 +37,7 @@ class World:
 
 
 def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: bool = False) -> World:
-    """Rows whose values often, and whose labels mostly, tell the class; with `cut`, most attributes split at cuts."""
+    """Rows whose values often, and labels mostly, determine the class; with `cut`, most attributes split at cuts."""
     rng = np.random.default_rng([seed, classes, len(arities)])
     truth = rng.integers(0, classes, ROWS)
     kinds = rng.dirichlet(np.full(5, rng.choice([0.3, 1.0])))
@@ -48,7 +48,7 @@ def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: boo
         ),
         strict=True,
     )
-    if rng.random() < 0.1:  # every class falls on both values alike: nothing to gain
+    if rng.random() < 0.1:  # every class is equally frequent at both values: no gain
         truth, kinds = np.arange(ROWS) // 2 % classes, np.eye(5)[0]
         attributes = tuple(Nominal(f"a{k}") for k in range(len(arities)))
         columns = tuple(np.arange(ROWS) % 2.0 for _ in arities)
@@ -72,7 +72,7 @@ def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: boo
 
 def _attribute(rng: np.random.Generator, k: int, arity: int, truth: np.ndarray) -> tuple[Attribute, Floats]:
     missing = "branch" if rng.random() < 0.5 else "reject"
-    told = rng.random(ROWS) < rng.choice([0.1, 0.6, 0.9, 1.0])  # the rows whose value tells the class
+    told = rng.random(ROWS) < rng.choice([0.1, 0.6, 0.9, 1.0])  # the rows whose value determines the class
     column = np.where(told, truth % arity, rng.integers(0, arity, ROWS)).astype(float)
     attribute: Attribute
     if arity > 1 and rng.random() < 0.4:

@@ -14,7 +14,7 @@ UNMOUNT_S = 30.0
 
 
 class NotMountedError(Exception):
-    """A file system cannot be mounted here; says which command failed."""
+    """A file system cannot be mounted here; the text names the command that failed."""
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def aborted_disk(
 ) -> Iterator[tuple[Path, Callable[[], None], Callable[[], None]]]:
     """Mount an ext4 of its own; skips where that is not allowed.
 
-    Yields the folder, what makes it read-only as a failing disk does, and what mounts it anew.
+    Yield the folder, a function that makes it read-only as a failing disk does, and one that remounts it.
     """
     image = folder.with_suffix(".img")
     image.write_bytes(b"")

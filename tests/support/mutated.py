@@ -15,7 +15,7 @@ Rng = random.Random
 
 
 def names(model: str) -> list[str]:
-    """Resources that are there, that are not, and what is none."""
+    """Names of resources that exist, that do not, and invalid ones."""
     of = f"models/{model}"
     return [
         of, f"{of}/queries/1", f"{of}/instances/row-1", f"{of}/trees/latest", f"{of}/trees/1", model, "models/none",
@@ -28,7 +28,7 @@ class Maker:
 
     Parameters
     ----------
-    rng : what it draws from.
+    rng : source of random numbers.
     model : that names speak of.
     """
 
@@ -37,7 +37,7 @@ class Maker:
         self._names = names(model)
 
     def bytes(self, right: Any) -> bytes:
-        """Return a message made from a right one: hardly ever just as it is."""
+        """Return a valid message, in most cases changed."""
         kind = self.rng.random()
         if kind < 0.2:
             made = self._message(right.DESCRIPTOR)

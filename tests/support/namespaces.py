@@ -22,7 +22,7 @@ _CONNECT: Final = (
 
 
 class NoNamespaceError(Exception):
-    """A namespace cannot be made here; says which command failed."""
+    """A namespace cannot be created here; the text names the command that failed."""
 
 
 def _ip(command: str) -> None:
@@ -61,7 +61,7 @@ class Link:
         _ip(f"link set {self._name} down")
 
     def heal(self) -> None:
-        """Carry what is sent again."""
+        """Reconnect the link."""
         _ip(f"link set {self._name} up")
 
     def remove(self) -> None:

@@ -216,7 +216,7 @@ class PlainEntropyTree:
     # Predictions
 
     def probabilities(self, row: list[Value]) -> list[float]:
-        """Return what the class is chosen by: ``BetP``, or the mean plausibilities of OBE."""
+        """Return the scores by which the class is chosen: ``BetP``, or the mean plausibilities of OBE."""
         node, passed = self.root, []
         while node.attribute is not None:
             passed.append(node)

@@ -1,4 +1,4 @@
-"""ABC4.5 node by node in the plainest way: what growth by `quercus.trees.rules` must agree with.
+"""ABC4.5 node by node, as simply as possible: growth by `quercus.trees.rules` must agree with it.
 
 It grows by the skeleton of batch growth, and decides by rules of its own: exact intervals of every candidate, one node
 at a time.
@@ -152,7 +152,7 @@ class PlainRules(GrowthRules):
 
 @dataclass(eq=False)
 class PlainGrowth:
-    """A tree that is decided as far as it is looked at, each node once: a `quercus.trees.ask.query.QueryableTree`."""
+    """A tree whose nodes are decided when they are first read: a `quercus.trees.ask.query.QueryableTree`."""
 
     root: OpenNode
     rules: PlainRules
@@ -197,7 +197,7 @@ class PlainGrowth:
                 yield decision.place, decision.choice.rivals
 
     def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and a function from leaf to path."""
         ends = [decision.place for decision, _ in self.decisions() if decision.stop is not None]
         of = np.zeros(self.root.rows.size, dtype=np.int64)
         for number, place in enumerate(ends):

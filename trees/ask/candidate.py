@@ -1,8 +1,8 @@
 """The most valuable label of a child (theory §3.3), by leave-one-out scores over distinct contours.
 
-A score needs the interval of the child without a row. Few intervals are solved: points of each cut bound every score
-from above (`quercus.trees.likelihood.solver.leave_one_out_width`), and a row whose bound is below the best score cannot
-be chosen. The choice, and its score, are those of solving all.
+A score needs the entropy interval of the child without one row. Few intervals are solved: points of each cut bound
+every score from above (`quercus.trees.likelihood.solver.leave_one_out_width`), and a row whose bound is below the best
+score cannot be chosen. The choice and its score are the same as if all intervals were solved.
 """
 
 from collections import OrderedDict
@@ -18,20 +18,20 @@ from quercus.trees.likelihood.interval import SETTLED_END, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
 from quercus.trees.rules.ties import TIE
 
-# bits; the solver may report an interval this much narrower than points of it show
+# bits; the solver may report an interval narrower by this much than its points show
 SLACK = 2.0 * SETTLED_END + 2e-10
-FLAT_CUT = 1e-7  # nats; a cut no further below the maximum is left to the solver
-SCORE_ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
-OVERHEAD = 20  # and as many as this for each child, however few contours it has
-FULL = 1e-12  # bits; an interval this near to the whole range is the whole range
-MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
-FEW_CONTOURS = 3  # contours; so few are solved at once, for bounding costs as much
-DENSE = 4  # entries of a table a row, up to which tables of all contours are cheaper than sorting
+FLAT_CUT = 1e-7  # nats; cuts less far below the maximum are left to the solver
+SCORE_ENTRIES = 200_000  # scores of distinct contours cached for a solver, about 100 bytes each,
+OVERHEAD = 20  # plus this many for each child, however few contours it has
+FULL = 1e-12  # bits; an interval this close to the whole range counts as the whole range
+MISSED = 1e-7  # bits; a bound this far from the score missed a minimum
+FEW_CONTOURS = 3  # contours; this few are solved directly, since bounding costs as much
+DENSE = 4  # table entries per row up to which tables of all contours are cheaper than sorting
 TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # states of a score
 
 
 class CandidateScores:
-    """The scores of one child's contours, found out as far as it is asked about them.
+    """The scores of a child's contours, computed only as far as needed.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class CandidateScores:
     table
         The distinct contours.
     ids, counts
-        (n,) numbers of the child's contours, rising, and how many rows have each.
+        (n,) numbers of the child's contours, ascending, and the number of rows with each.
     """
 
     def __init__(self, solver: IntervalSolver, table: ContourTable, ids: Ids, counts: Ints) -> None:
@@ -52,7 +52,7 @@ class CandidateScores:
         self._width = upper - self._lower
         self._alone = counts.sum() == 1
         self._vacuous = vacuous
-        # Leaving out a label that says nothing changes no width, unless it was the only row.
+        # Leaving out a vacuous label does not change the width, unless it was the only row.
         known = vacuous & (not self._alone)
         self._bounds = np.where(known, 1.0, self._width + vacuous)
         self._stage = np.where(known, SOLVED, TRIVIAL).astype(np.int8)
@@ -69,16 +69,16 @@ class CandidateScores:
         return float(found.lower[0]), float(found.upper[0])
 
     def choose_contour(self, available: Bools, totals: Floats, first: Ints) -> tuple[int, float]:
-        """Return which of the `available` contours is asked about, by its place in `ids`, and its score.
+        """Return the selected contour among the `available` ones, by its position in `ids`, and its score.
 
         Parameters
         ----------
         available
-            (n,) at least one.
+            (n,) true for at least one contour.
         totals
-            (n,) sums of the contours; of tied scores the largest is asked about,
+            (n,) sums of the contours; among tied scores, the largest sum is selected,
         first
-            (n,) of tied sums, the one whose first row is earliest.
+            (n,) first row of each contour; among tied sums, the earliest is selected.
         """
         places = np.flatnonzero(available)
         totals, first = totals[places], first[places]
@@ -103,7 +103,7 @@ class CandidateScores:
         return int(places[chosen]), float(bounds[chosen])
 
     def _look_closer(self, doubtful: Ints, nearest: int) -> None:
-        """Find out more about the `nearest` of some scores: bound all, bound it alone, or solve it."""
+        """Refine the `nearest` of some scores: bound all, bound it alone, or solve it."""
         place = int(doubtful[nearest])
         stage = self._stage[place]
         if stage == TRIVIAL and doubtful.size > FEW_CONTOURS and self._is_wide:
@@ -132,7 +132,7 @@ class CandidateScores:
             return
         top = np.log2(self._table.contours.shape[1])
         widths = self._points.width_bounds(which)
-        full = widths >= top - FULL  # and no interval is wider
+        full = widths >= top - FULL  # no interval is wider
         bounds = self._width - np.where(full, top, np.maximum(widths - SLACK, 0.0))
         places = self._telling[which]
         open_ = self._stage[places] < SOLVED
@@ -154,9 +154,9 @@ class CandidateScores:
 
 
 class ScoreCache:
-    """Scores of the children of one solver that were asked about last.
+    """A cache of the most recent children's scores of one solver.
 
-    A child's scores do not depend on the remembered ones; only the work does.
+    It saves work, but does not affect the scores.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class ScoreCache:
         self._entries = 0
 
     def scores_of(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> CandidateScores:
-        """Return the scores of a child: (n,) numbers of contours, rising, and how many rows have each."""
+        """Return the scores of a child: (n,) numbers of contours, ascending, and the number of rows with each."""
         key = ids.tobytes() + counts.tobytes()
         known = self._known.get(key)
         if known is None:
@@ -178,20 +178,20 @@ class ScoreCache:
 
 
 class ChildCandidates:
-    """One child of an undecided node: its candidates, which become fewer while it is asked about.
+    """A child of an undecided node, with its remaining candidates.
 
     Parameters
     ----------
     sample
-        Holds the labels.
+        The rows and their labels.
     solver
         Entropy intervals over the sample's contours.
     rows
-        The child's, ascending.
+        The rows of the child, ascending.
     candidates
-        Those that may be asked about, ascending.
+        The rows that may be asked about, ascending.
     limit
-        Greatest number of queries, here and elsewhere: this many candidates of equal contours are kept.
+        Maximum total number of queries: at most this many candidates with equal contours are kept.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class ChildCandidates:
         return len(self._totals) + len(self._rows)
 
     def best_candidate(self, free: Bools) -> tuple[int, float] | None:
-        """Return the best candidate among the rows that are `free` (n,) still, and its score; None without one."""
+        """Return the best candidate among the rows that are still `free` (n,), and its score; None if there is none."""
         if not self._rows.size:
             return None
         while True:
@@ -233,7 +233,7 @@ class ChildCandidates:
 
 
 def _occurring_contours(ids: Ids, size: int) -> tuple[Ids, Ints]:
-    """Numbers of contours that occur, rising, and how often; `size` is that of the table."""
+    """Return the numbers of occurring contours, ascending, and their counts; `size` is that of the table."""
     if size > DENSE * len(ids):
         return np.unique(ids, return_counts=True)
     counts = np.bincount(ids, minlength=size)

@@ -1,4 +1,4 @@
-"""Queries, and what choosing them looks at; who chooses is in `quercus.trees.ask.strategies`."""
+"""Queries, and the context for choosing them; the strategies are in `quercus.trees.ask.strategies`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from quercus.trees.tree.node import Path
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """The position of a query in the tree; it travels with the answer through the log.
+    """The position of a query in the tree; it is stored with the answer in the log.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class QueryPosition:
         The child of that node that the query stands for; None if it stands for the node itself.
     rivals
         Non-dominated attributes at the start of the round, in declared order; `attribute` is one of them. Empty if the
-        query stands for the node itself: then it is not part of a round.
+        query stands for the node itself and so is not part of a round.
     """
 
     path: Path
@@ -59,18 +59,18 @@ class Query:
     attribute, code
         The child of the node that the instance stands for; None where it stands for the node itself.
     score
-        Why this one: how much it is worth, in the strategy's own measure. Published: how much the
-        child's interval narrows without this label, in bits, and 1 more if the label is vacuous (theory §3.3). Other
-        strategies document their own scores.
+        Value of the query in the strategy's own measure. For the published strategy: by how much the child's interval
+        narrows without this label, in bits, plus 1 if the label is vacuous (theory §3.3). Other strategies document
+        their own scores.
     rivals
-        Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
+        Attribute, lower and upper end of the current gain ratio of each rival; empty if the query stands for the node
         itself.
     asked
         The position to store with the answer or refusal.
     node_count
         Number of instances in the node.
     reason
-        What the strategy says of it.
+        The strategy's reason.
     """
 
     instance: int
@@ -86,7 +86,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """An undecided node, as reasons tell of it.
+    """An undecided node, as described in reasons.
 
     Parameters
     ----------
@@ -111,26 +111,26 @@ class Contest:
 
 
 class QueryableTree(Protocol):
-    """A tree as far as the choice of queries looks at it."""
+    """The part of a tree's interface that the choice of queries uses."""
 
     def find_node(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
 
     def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the undecided nodes with their rivals, in pre-order: several splits, or one that is not earned."""
+        """Yield the undecided nodes with their rivals (several splits, or one that is not significant) in pre-order."""
 
     def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and a function from leaf to path."""
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
-        """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
+        """Return the gain-ratio interval of every candidate at a node, even if growth did not need it."""
 
     def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
-        """Return the deepest undecided node on the way to each node, itself included; None where there is none."""
+        """Return the deepest undecided node on the path to each node, inclusive; None if there is none."""
 
 
 def contests_among(tree: QueryableTree, paths: Sequence[Path]) -> list[Contest | None]:
-    """Return `QueryableTree.contests_above` of a tree, by a look at all its undecided nodes."""
+    """Compute `QueryableTree.contests_above` from all undecided nodes of a tree."""
     contested = {place.path: (place, rivals) for place, rivals in tree.contested_nodes()}
     found: list[Contest | None] = []
     for path in paths:
@@ -146,7 +146,7 @@ def contests_among(tree: QueryableTree, paths: Sequence[Path]) -> list[Contest |
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PartlyClosed:
-    """A tree, some of whose rows are closed: a node without another row to ask about is not undecided."""
+    """A tree with closed rows: nodes without any other row to ask about do not count as undecided."""
 
     tree: QueryableTree
     sample: Sample
@@ -174,18 +174,18 @@ class QueryContext:
     Parameters
     ----------
     sample
-        The rows; a row of a present query is not askable.
+        The rows; rows of current queries are not askable.
     solver
         Entropy intervals over the sample's contours.
     growth
-        The tree, decided as far as it is looked at.
+        The tree, which is decided lazily.
     ordered
-        Number of ordered codes of each attribute, from 0 on, such as the bins of a number; 0 for names.
+        Number of ordered codes of each attribute, from 0 on, such as bins of a number; 0 for nominal attributes.
     instances
         Number in the log of each row of the sample, ascending; None: the sample has all rows of the log.
     forest
-        The `quercus.trees.memory_forest.forest.MemoryForest` of the same log that asks, which has the tree beside it;
-        None where the tree asks.
+        The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it selects the queries and the tree
+        only stands beside it; None if the tree selects them.
     """
 
     sample: Sample
@@ -200,13 +200,13 @@ class QueryContext:
         return rows if self.instances is None else self.instances[rows]
 
     def row_of(self, instance: int) -> int:
-        """Return the row of the sample that an instance of the log is."""
+        """Return the row in the sample of an instance of the log."""
         return instance if self.instances is None else int(np.searchsorted(self.instances, instance))
 
     def without_closed(self, closed: Bools) -> "QueryContext":
         """Return the context in which instances `closed` (n,) of the log are not asked about.
 
-        They stand for nothing else: neither answers nor refusals, which would cover other rows.
+        Unlike answered or refused rows, they do not cover other rows.
         """
         sample = replace(self.sample, closed=closed if self.instances is None else closed[self.instances])
         return replace(self, sample=sample, growth=_PartlyClosed(self.growth, sample))

@@ -6,7 +6,7 @@ from typing import Final
 from quercus.specification.reasons import SIMILAR_ROWS, Fact
 
 CHILD: Final = "{child}"
-"""Stands in a sentence for the condition of the child for which the instance was chosen."""
+"""Placeholder in a sentence for the condition of the child for which the instance was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Reason:
     Parameters
     ----------
     sentence
-        One or two sentences; empty if facts and rivals say all. `CHILD` may stand in it, if the query is of a child.
+        One or two sentences; empty if facts and rivals say all. It may contain `CHILD` if the query stands for a child.
     facts
-        What the strategy found, in the order in which it is shown.
+        The strategy's findings, in display order.
     """
 
     sentence: str = ""
@@ -29,9 +29,9 @@ UNEXPLAINED: Final = Reason()
 
 
 def similar_rows(count: int) -> tuple[str, tuple[Fact, ...]]:
-    """Return a sentence and a fact that say how many other unlabelled rows wait for this instance's label.
+    """Return a sentence and a fact with the number of other unlabelled rows that this instance's label would cover.
 
-    They are nearer to it than to any labelled row or earlier query. In a large log their number is estimated.
+    They are nearer to it than to any labelled row or earlier query. In a large log the number is an estimate.
 
     Parameters
     ----------

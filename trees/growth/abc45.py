@@ -1,7 +1,7 @@
-"""ABC4.5 with an oracle at hand: active belief decision trees (theory §3; Ma, Destercke, Wang 2016).
+"""ABC4.5 with a given oracle: active belief decision trees (theory §3; Ma, Destercke, Wang 2016).
 
-`induce` is a loop around the tree that the service grows (`quercus.trees.growth.incremental`): it takes the first query
-of the agenda, asks the oracle, and lets the tree take up the answer.
+`induce` is a loop around the service's tree (`quercus.trees.growth.incremental`): it takes the first query of the
+agenda, asks the oracle, and adds the answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ Oracle = Callable[[int], ArrayLike | None]
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """The tree, and the queries in the order they were asked, refused ones included."""
+    """The tree, and the queries in order, including refused ones."""
 
     tree: Node
     queries: tuple[Query, ...]
@@ -71,10 +71,10 @@ def induce(
     alpha
         Level of the likelihood cut, in [0, 1].
     budget
-        Most answers; a refusal costs nothing.
+        Maximum number of answers; a refusal costs nothing.
     oracle
         Given a row number, returns the evidence of that row's class as a contour (l,), or None if it
-        cannot tell. A precise contour replaces the row's label, any other is combined with it.
+        cannot tell. A precise contour replaces the row's label; any other is combined with it.
     min_instances
         A node with fewer rows is a leaf.
     max_depth
@@ -82,10 +82,10 @@ def induce(
     strategy
         Query strategy, or its name.
     ordered
-        (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
-        it all are names.
+        (K,) number of ordered values of each attribute, from 0 on, such as bins; committees use it. By default, all
+        values are names.
     prediction_level
-        Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
+        Level of the likelihood cut over which belief and plausibility are bounds, in [0, 1].
 
     Returns
     -------
@@ -95,7 +95,7 @@ def induce(
     Raises
     ------
     InvalidInput
-        When an argument breaks one of these rules.
+        If an argument is not as described.
 
     Examples
     --------

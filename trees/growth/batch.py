@@ -1,11 +1,10 @@
-"""Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature use it.
+"""Batch growth, for the learners of the literature: decide a node from its rows, split it, grow its children.
 
-What differs between learners are their `GrowthRules`: how a split is chosen, which rows go down which branch, when a
-node is a leaf, and what a node predicts. The skeleton knows rows only by their numbers, so labels, codes or raw numbers
-are the rules' own affair.
+Learners differ in their `GrowthRules`: the choice of a split, the rows of each branch, the stopping rule, and the
+prediction of a node. This module knows rows only by number; their labels and values are handled by the rules.
 
-Incremental growth (`quercus.trees.growth.incremental`) keeps one tree of ABC4.5 up to date, and does not use this
-skeleton. The two stay two on purpose, because each is the test of the other. The rules of a split they share
+Incremental growth (`quercus.trees.growth.incremental`) keeps an ABC4.5 tree up to date without using this module. The
+two implementations are kept separate on purpose, because each is a test of the other; they share the rules of a split
 (`quercus.trees.rules`).
 """
 
@@ -24,7 +23,7 @@ Rows = NDArray[np.int64]  # numbers of rows, ascending
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenNode:
-    """A node before it is decided.
+    """A node that is not decided yet.
 
     Parameters
     ----------
@@ -35,8 +34,7 @@ class OpenNode:
     attributes
         Attributes that may still be tested, in declared order.
     weights
-        How much each row counts here, where a learner sends parts of rows down its branches; None where every
-        row counts as it does in the data.
+        Weight of each row here, if the learner sends parts of rows down its branches; None: the weights in the data.
     """
 
     path: Path
@@ -63,20 +61,20 @@ class OpenNode:
 
 @dataclass(frozen=True, slots=True)
 class SplitChoice:
-    """The choice of a split; a learner that must tell its branches more returns a subclass.
+    """The choice of a split; a learner may return a subclass with more information for its branches.
 
     Parameters
     ----------
     attribute
-        The one to split on.
+        The attribute to split on.
     intervals
-        Gain of every candidate, by attribute; of equal ends where the learner knows it exactly.
+        Gain of every candidate, by attribute; both ends are equal if the gain is exact.
     undecided
-        There is more than one rival, "do not split" among them, and labels could still settle it.
+        Whether there is more than one rival, "do not split" included, and labels could still decide between them.
     threshold
         Threshold of a split of a numeric attribute; None for a split by codes.
     justified
-        The split is earned, or need not be; else the node is better left whole (theory §12).
+        Whether the split is significant, or need not be; if not, the node is better left unsplit (theory §12).
     """
 
     attribute: int
@@ -96,8 +94,8 @@ class NodePrediction:
     plausibility: tuple[float, ...]
     mass: MassFunction | None = None
     conflict: bool = False
-    weight: float | None = None  # None: that of the rows, 1 each
-    silent: bool = False  # nothing is known of the class: the node predicts as its parent does
+    weight: float | None = None  # None: the number of rows
+    silent: bool = False  # nothing is known of the class: the node predicts like its parent
 
 
 class GrowthRules(ABC):
@@ -105,7 +103,7 @@ class GrowthRules(ABC):
 
     @abstractmethod
     def stop_before_split(self, place: OpenNode) -> Stop | None:
-        """Return the reason why the node must not be split at any gain, or None."""
+        """Return the reason why the node must not be split whatever the gain, or None."""
 
     @abstractmethod
     def choose_split(self, place: OpenNode) -> SplitChoice | None:
@@ -121,31 +119,32 @@ class GrowthRules(ABC):
 
     @abstractmethod
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction of the node, were it a leaf."""
+        """Return the prediction of the node as a leaf."""
 
     def inner_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction of a node that is split, for rows whose branch is empty or was never seen."""
+        """Return the prediction of an inner node, for rows whose branch is empty or unknown."""
         return self.leaf_prediction(place)
 
 
 Draw = Callable[[OpenNode], Iterable[OpenNode]]
-"""Draws of a forest at a node: the same node with a few of its attributes, then with others until one splits it."""
+"""A forest's random attributes at a node: yields the node with a few of its attributes, then with others until one
+splits it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """A node as decided: split by the choice's attribute, or a leaf when `stop` says why.
+    """A decided node: split by the choice's attribute, or a leaf for the reason `stop`.
 
     Parameters
     ----------
     place
         The node.
     choice
-        None when the node stopped before its gains were looked at.
+        None if the node stopped before its gains were computed.
     stop
-        None when the node is split.
+        None if the node is split.
     children
-        The nodes below, in order of code; none of a leaf.
+        The child nodes, in order of code; empty for a leaf.
     """
 
     place: OpenNode
@@ -155,13 +154,13 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """True if labels may still change the decision of the node: its split, or that no split is earned."""
+        """True if labels may still change the decision: the split, or that no split is significant."""
         choice = self.choice
         return choice is not None and choice.undecided and self.stop in {None, Stop.NOT_SIGNIFICANT}
 
 
 def decide_node(place: OpenNode, rules: GrowthRules, draw: Draw | None = None) -> Decision:
-    """Return whether and how a node is split; without `draw`, all its attributes are looked at."""
+    """Decide whether and how a node is split; without `draw`, all its attributes are considered."""
     stop = rules.stop_before_split(place)
     if stop is not None:
         return Decision(place, None, stop)
@@ -180,7 +179,7 @@ def decide_nodes(
 ) -> Iterator[tuple[Decision, int]]:
     """Yield the decisions of all nodes in pre-order, each with the index of its parent, -1 for the root.
 
-    Never recursive: a tree may be as deep as it has attributes.
+    The algorithm is not recursive: a tree may be as deep as it has attributes.
     """
     pending = [(root, -1)]
     index = 0

@@ -1,7 +1,7 @@
 """A tree with a bounded memory: it learns from the last labelled rows, and from all unlabelled ones.
 
-Rows leave such a tree exactly: once it forgets rows, each look grows it from the remembered ones. So it is the tree of
-these rows for any division of the log, and the trees of a longer log cost no more.
+Rows are forgotten exactly: once there are any, each read grows the tree from the remembered rows. It is therefore the
+tree of these rows for any division of the log, and does not cost more for a longer log.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ NO_MOMENT = -1
 class RowMemory:
     """The order in which rows were first labelled.
 
-    A row whose label is withdrawn leaves, and an older one is remembered in its place.
+    A row whose label is withdrawn is removed, and an older one is remembered instead.
 
     Parameters
     ----------
     most
-        Most labelled rows that are remembered.
+        Maximum number of labelled rows that are remembered.
     """
 
     def __init__(self, most: int) -> None:
@@ -51,7 +51,7 @@ class RowMemory:
         self._count = end
 
     def set_labelled(self, row: int, *, labelled: bool) -> None:
-        """Note whether a row has a label now."""
+        """Record whether a row has a label now."""
         if not labelled:
             self._moment[row] = NO_MOMENT
         elif self._moment[row] == NO_MOMENT:

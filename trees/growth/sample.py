@@ -1,7 +1,7 @@
-"""The rows that a tree grows on, in the shape that makes counting cheap.
+"""The rows from which a tree grows, in a form that makes counting cheap.
 
-Labels are interned: a row holds the number of its contour in a table of distinct contours, so a node's
-statistics are counts of (value, contour) pairs, which add and subtract.
+Labels are interned: a row has the number of its contour in a table of distinct contours, so a node's statistics are
+counts of (value, contour) pairs, which can be added and subtracted.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ from quercus.trees.tree.splits import Splits
 
 Ids = NDArray[np.int32]
 
-FIRST_CONTOURS = 16  # contours; room at least doubles
-SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiples are far from one another
+FIRST_CONTOURS = 16  # initial capacity, which at least doubles when exceeded
+SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: its multiples are well spread
 
 
 class ContourTable:
-    """Distinct contours, numbered as they came; it only grows, so a number stays good.
+    """Distinct contours, numbered in order of arrival; the table only grows, so numbers stay valid.
 
-    Contours are distinct when one of their numbers differs, however little.
+    Contours are distinct if any of their values differ, however little.
 
     Parameters
     ----------
@@ -47,13 +47,15 @@ class ContourTable:
         plain = np.ascontiguousarray(contours, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         if not len(plain):
             return np.empty(0, dtype=np.int32)
-        if len(plain) == 1 and (known := self._numbers.get(plain.tobytes())) is not None:  # most answers
+        if (
+            len(plain) == 1 and (known := self._numbers.get(plain.tobytes())) is not None
+        ):  # fast path for most answers
             return np.array([known], dtype=np.int32)
         keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
         first, inverse = _distinct_rows(plain)
         numbers = np.empty(first.size, dtype=np.int32)
         fresh: list[int] = []
-        for k in np.argsort(first):  # in the order in which they came
+        for k in np.argsort(first):  # in order of arrival
             row = int(first[k])
             number = self._numbers.setdefault(keys[row].tobytes(), self.size + len(fresh))
             if number == self.size + len(fresh):
@@ -91,7 +93,7 @@ class ContourTable:
 
     @property
     def precise(self) -> Bools:
-        """(d,) whether each contour leaves one class."""
+        """(d,) whether each contour leaves a single class."""
         return self._precise[: self._size]
 
     @property
@@ -102,7 +104,7 @@ class ContourTable:
     def solver(self, alpha: float) -> IntervalSolver:
         """Return the solver at level `alpha` over all contours; it caches solutions.
 
-        Solvers of two levels are kept: of the last one asked for, and of level 1, by which cuts are chosen.
+        Two solvers are kept: that of the last level requested, and that of level 1, by which cuts are chosen.
         """
         solver, known = self._solvers.get(alpha, (None, 0))
         if solver is None:
@@ -114,15 +116,15 @@ class ContourTable:
         return solver
 
     def end_look(self) -> None:
-        """Let the solvers forget what no later look needs, see `IntervalSolver.end_look`."""
+        """Let the solvers drop what no later read needs, see `IntervalSolver.end_look`."""
         for solver, _ in self._solvers.values():
             solver.end_look()
 
 
 def _distinct_rows(plain: Floats) -> tuple[Ints, Ints]:
-    """Return where each distinct row of (n, l) occurs first, and which of these each row is.
+    """Return the first occurrence of each distinct row of (n, l), and the index of each row among these.
 
-    Numbers are sorted more quickly than bytes, and distinct rows hardly ever get the same; where some do, bytes decide.
+    Rows are sorted by hash, which is faster than by bytes; in the rare case of a collision, bytes decide.
     """
     bits = plain.view(np.uint64)
     factors = (np.arange(2, bits.shape[1] + 2, dtype=np.uint64) * SCRAMBLE) | np.uint64(1)
@@ -136,7 +138,7 @@ def _distinct_rows(plain: Floats) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The rows that a tree grows on.
+    """The rows from which a tree grows.
 
     Parameters
     ----------
@@ -153,9 +155,9 @@ class Sample:
     cuts
         Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
     weights
-        (n,) how much each row counts, above 0; None: 1 each.
+        (n,) weight of each row, above 0; None: 1 each.
     closed
-        (n,) rows that are not to be asked about now, though nobody was asked yet; None: no row.
+        (n,) rows that must not be asked about now, although nobody has been asked yet; None: no row.
     """
 
     codes: NDArray[np.integer]
@@ -173,17 +175,17 @@ class Sample:
         return _splits_of(self.arities, self.cuts)
 
     def counts(self, rows: Ints) -> NDArray[Any]:
-        """Return how often each distinct contour occurs among `rows`, or what these weigh: (d,)."""
+        """Return the count, or the weight, of each distinct contour among `rows`: (d,)."""
         weights = None if self.weights is None else self.weights[rows]
         counts: NDArray[Any] = np.bincount(self.ids[rows], weights, minlength=self.table.size)
         return counts
 
     def weight(self, rows: Ints) -> float:
-        """Return how much `rows` count together."""
+        """Return the total weight of `rows`."""
         return float(rows.size if self.weights is None else self.weights[rows].sum())
 
     def contingency(self, rows: Ints, splits: tuple[int, ...]) -> Mapping[int, Ints]:
-        """Return how often each (branch, contour) pair occurs among `rows`: (branches, d) a split."""
+        """Return the count of each (branch, contour) pair among `rows`: (branches, d) for each split."""
         d = self.table.size
         ids = self.ids[rows].astype(np.int64)
         tables = {}
@@ -204,7 +206,7 @@ class Sample:
         return chosen
 
     def candidates(self, rows: Ints) -> Ints:
-        """Return those of `rows` that may be asked about: askable, not closed, and not known for certain."""
+        """Return those of `rows` that may be asked about: askable, not closed, and of uncertain class."""
         found = rows[self.askable[rows] & ~self.table.precise[self.ids[rows]]]
         return found if self.closed is None else found[~self.closed[found]]
 

@@ -1,7 +1,8 @@
-"""A growth state as columns, and back: the evidence, and the tree, which is a function of it, as far as it is grown.
+"""Conversion of a growth state to and from columns: the evidence, and the tree as far as it is grown.
 
-So a restart need not count all rows again. Of the tree, counts are kept; entropies are not, for they follow from the
-counts, and only those of nodes that change are needed again. Shelves are not kept either.
+The tree is a function of the evidence; it is saved so that a restart need not count all rows again. Its counts are
+saved; entropies are not, since they follow from the counts and are needed only for nodes that change. Shelves are not
+saved either.
 """
 
 from collections.abc import Mapping
@@ -34,9 +35,9 @@ class SavedEvidence:
     Attributes
     ----------
     answers : int
-        How many were given.
+        Number of answers.
     asked : QueryPosition or None
-        Of the newest query that was settled.
+        Position of the newest answered or refused query.
     columns : mapping of str to array
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
         numbers; ``warmup`` values of the rows that set the bins; ``later`` how many attributes rows have now, and of
@@ -44,8 +45,8 @@ class SavedEvidence:
         values in the rows that set their bins; behind ``parts.`` the codes that uncertain cells allow, and behind
         ``warmup_parts.`` the values, of those in rows that set bins, see `UncertainCells`; ``answered`` rows, and the
         ``pushed`` numbers of their contours before anybody answered; of a tree with a memory ``moments`` when each row
-        was first labelled; behind ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until
-        the state grows.
+        was first labelled; behind ``tree.`` those of `saved_tree`, which may be missing. The arrays may be views, which
+        are valid until the state grows.
     """
 
     answers: int
@@ -54,7 +55,7 @@ class SavedEvidence:
 
 
 def saved_evidence(state: GrowthState) -> SavedEvidence:
-    """Return the evidence of a state, to be saved."""
+    """Return the evidence of a state, for saving."""
     sample = state.evidence
     columns: dict[str, NDArray[Any]] = {
         "codes": sample.codes,
@@ -76,12 +77,12 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
 
 
 def restored_state(specification: Specification, saved: SavedEvidence) -> GrowthState:
-    """Return the state with this evidence; `ValueError` when the columns do not fit together, or the specification.
+    """Return the state with this evidence; raise `ValueError` if columns do not fit the specification or each other.
 
     Parameters
     ----------
     specification
-        In force when the state was saved.
+        The specification at the time of saving.
     saved
         Result of `saved_evidence`; it is copied.
     """
@@ -147,7 +148,7 @@ _NODE_COLUMNS: Final = (
 
 
 def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
-    """Return the tree of some rows as of the last look; nothing if there was none.
+    """Return the columns of the tree as of the last read; empty if there was none.
 
     Of each node, in pre-order: the columns of `NodeColumns`, ``rivals`` as int8, ``above`` the place of its parent, and
     whether it is ``kept`` with counts. Of those that are: how many contours are ``used``, and their blocks one after
@@ -179,7 +180,7 @@ def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
 
 
 def restore_tree(live: LiveTree, columns: Columns) -> None:
-    """Give rows without a tree the one that was saved; `ValueError` where the columns do not fit together."""
+    """Restore a saved tree for rows without one; raise `ValueError` if the columns contradict each other."""
     for name, shape in (("widths", (len(live._arities),)), ("taken", (1,))):
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
@@ -201,7 +202,7 @@ def restore_tree(live: LiveTree, columns: Columns) -> None:
 
 
 def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
-    """Make the nodes, in pre-order; return their numbers."""
+    """Create the nodes, in pre-order; return their numbers."""
     nodes, attribute, above, code = tree.nodes, columns["attribute"], columns["above"], columns["code"]
     fresh = np.full(above.size - 1, NONE, np.int32)
     numbers: Ids = np.append(np.int32(tree.root), nodes.add_leaves(fresh, code[1:], columns["depth"][1:]))
@@ -216,7 +217,7 @@ def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
 
 
 def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
-    """Return how many contours are used in each block, and the blocks one after the other, no wider than that."""
+    """Return the number of contours used in each block, and the blocks trimmed to that width, concatenated."""
     used = tally._used[blocks]
     at, length = _block_places(used, tally.layout.slot_count)
     pool = np.zeros(length, np.int32)
@@ -227,7 +228,7 @@ def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
 
 def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
     """Return new blocks with the contents from `_packed_blocks`."""
-    used, pool = np.array(used, np.int32), np.array(pool, np.int32)  # kernels need memory of their own
+    used, pool = np.array(used, np.int32), np.array(pool, np.int32)  # kernels need writable memory
     slots = tally.layout.slot_count
     blocks = tally.open_blocks(used.size)
     at, _ = _block_places(used, slots)
@@ -243,13 +244,13 @@ def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
 
 
 def _block_places(used: Ids, slots: int) -> tuple[Ints, int]:
-    """Return where each block begins, and where the last one ends."""
+    """Return the start of each block, and the end of the last one."""
     ends = np.cumsum(used.astype(np.int64) * (1 + slots))
     return ends - used.astype(np.int64) * (1 + slots), int(ends[-1]) if ends.size else 0
 
 
 def _check_tree(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
-    """Compiled loops do not look where they write."""
+    """Check saved columns, since the compiled loops do not check bounds."""
     n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
     widths = nodes.width
     _check_range("taken", columns["taken"], 0, n + 1)

@@ -1,11 +1,11 @@
-"""Trees over codes whose rows may go down several branches, in parts (theory §14): grown anew at each look.
+"""Trees over codes whose rows may go down several branches, in parts (theory §14); they are grown anew at each read.
 
-A cell that is uncertain allows several codes. The weight of its row is shared among them in proportion to the rows of
-the node whose code is one of them, so every new row changes the weights of all uncertain ones, and with them the counts
-of all cells below: there is nothing to keep from one look to the next. Trees of rows that are all certain grow by
-increments (`quercus.trees.growth.incremental`).
+An uncertain cell allows several codes. The weight of its row is shared among them in proportion to the node's rows with
+each of these codes, so every new row changes the weights of all uncertain rows, and with them the counts of all cells
+below: nothing can be kept between reads. Trees of rows without uncertain cells grow incrementally
+(`quercus.trees.growth.incremental`).
 
-To choose queries, a row stands in one leaf: where the largest of its parts goes, split by split.
+For choosing queries, a row is assigned to one leaf: it follows the largest of its parts at each split.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ from quercus.trees.tree.node import Path
 
 @dataclass(frozen=True, slots=True)
 class ContestedChoice(SplitChoice):
-    """A choice with the splits that may be the best."""
+    """A choice, with the splits that may be the best."""
 
     rivals: tuple[int, ...] = ()
 
@@ -57,9 +57,9 @@ class CodeTests:
     split
         (t,) numbers of the splits.
     cells
-        The node, then the populated branches of each split; `counts` and `size` are theirs.
+        The cells: the node, then the populated branches of each split.
     counts
-        Of contours.
+        Counts of contours in the cells.
     size
         (c,) weight of each.
     """
@@ -77,13 +77,13 @@ class CodeRules(EvidentialRules):
     Parameters
     ----------
     sample
-        The rows. The code of an uncertain cell is one that it allows.
+        The rows. The code of an uncertain cell is one of those it allows.
     uncertain
         The codes that uncertain cells allow, by attribute.
     limits
         Rules of growth.
     home
-        By path, the rows that stand in a node to be asked about, see the module.
+        The rows assigned to each node for choosing queries, by path; see the module docstring.
     """
 
     sample: Sample
@@ -117,7 +117,7 @@ class CodeRules(EvidentialRules):
         )
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
-        """Return the exact interval of every candidate, also of those that are not earned."""
+        """Return the exact interval of every candidate, including those that are not significant."""
         tests = self.node_tests(place)
         if tests is None:
             return {}
@@ -156,7 +156,7 @@ class CodeRules(EvidentialRules):
         return found
 
     def open_cells(self, place: OpenNode, k: int) -> tuple[Ints, Floats] | None:
-        """Return the places (u,) of the rows of a node whose cell is uncertain, and the shares (u, codes) of each."""
+        """Return the positions (u,) of a node's rows with an uncertain cell, and their shares (u, codes)."""
         column = self.uncertain.get(k)
         found = None if column is None else column.among(place.rows)
         if found is None:
@@ -241,7 +241,7 @@ class CodeRules(EvidentialRules):
         )
 
     def _code_counts(self, place: OpenNode, k: int, labels: Ints, size: int, own: Floats) -> Floats:
-        """Return what each pair of a code and a contour weighs at a node, (codes, contours)."""
+        """Return the weight of each pair of a code and a contour at a node, (codes, contours)."""
         arity, opened = self.sample.splits.arities[k], self.open_cells(place, k)
         settled = own
         if opened is not None:
@@ -260,7 +260,7 @@ class CodeRules(EvidentialRules):
 
 
 class SharedGrowth:
-    """The tree of rows some of which go down several branches; a `quercus.trees.ask.query.QueryableTree`.
+    """The tree of rows that may go down several branches; a `quercus.trees.ask.query.QueryableTree`.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ class SharedGrowth:
         )
 
     def pruned(self, flat: FlatTree, pruning: Pruning) -> FlatTree:
-        """Return the tree as arrays without the splits that its labels do not need."""
+        """Return the pruned tree as arrays."""
         return prune_evidential(flat, self._leaf_cells, self._rules.sample.table.contours, pruning)
 
     @cached_property
@@ -306,7 +306,7 @@ class SharedGrowth:
         return Cells.of_dense(counts)
 
     def find_node(self, path: Path) -> OpenNode | None:
-        """See `quercus.trees.ask.query.QueryableTree`; the rows are those that stand in the node."""
+        """See `quercus.trees.ask.query.QueryableTree`; the rows are those assigned to the node."""
         found = self._places.get(path)
         return None if found is None else self._standing(found)
 

@@ -1,8 +1,8 @@
-"""The service's fold: the log goes in event by event, tree and agenda come out.
+"""The service's fold over the log: events in, tree and agenda out.
 
-How the log was cut into calls cannot matter: a state holds the evidence, and tree and agenda are
-functions of all of it. The tree follows the evidence in one sweep (`quercus.trees.growth.incremental`) when it is
-looked at, and parts that an event cannot have changed are not computed again.
+The result does not depend on how the log was divided into calls: a state has the evidence, and tree and agenda are
+functions of it. The tree is updated in one sweep (`quercus.trees.growth.incremental`) when it is read; only parts that
+may have changed are recomputed.
 """
 
 import copy
@@ -79,7 +79,7 @@ class Refused:
 class Corrected:
     """A correction: `contour` (l,) replaces all answers about an instance.
 
-    With None the answers are taken back: the evidence is the pushed label, and an oracle may be asked again.
+    None retracts all answers: the evidence is the pushed label, and an oracle may be asked again.
     """
 
     instance: int
@@ -91,7 +91,7 @@ class Corrected:
 class Respecified:
     """The model's level, budget or stopping rules changed; its attributes and frame may not.
 
-    `attributes`: how many of them the rows have from now on, see `GrowthState`; None: as many as before.
+    `attributes`: the number of attributes that rows have from now on, see `GrowthState`; None: unchanged.
     """
 
     specification: Specification
@@ -100,16 +100,16 @@ class Respecified:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaterAttributes:
-    """Attributes that came together, after the model was made.
+    """Attributes that were added together, after the model was created.
 
     Parameters
     ----------
     row
-        Number of rows before they came.
+        Number of rows before they were added.
     first
         Number of the first of them.
     values
-        (n, attributes) their values in the rows since, of as many rows as set the bins at most.
+        (n, attributes) their values in the rows since then, at most as many rows as set the bins.
     """
 
     row: int
@@ -117,7 +117,7 @@ class LaterAttributes:
     values: Floats
 
     def after_rows(self, values: Floats, most: int) -> "LaterAttributes":
-        """Return them after further rows (n, K)."""
+        """Return the attributes after further rows (n, K)."""
         mine = values[: most - len(self.values), self.first : self.first + self.values.shape[1]]
         return replace(self, values=np.concatenate([self.values, mine])) if len(mine) else self
 
@@ -126,7 +126,7 @@ class LaterAttributes:
         return self.row <= row < self.row + most and self.first <= k < self.first + self.values.shape[1]
 
     def setting_rows(self, most: int) -> Floats:
-        """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that all rows are rarely coded anew."""
+        """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that rows are rarely encoded anew."""
         count = len(self.values)
         return self.values[: count if count in {0, most} else 1 << (count.bit_length() - 1)]
 
@@ -135,25 +135,24 @@ Event = Observed | Answered | Refused | Corrected | Respecified
 
 
 class SpentStateError(RuntimeError):
-    """A state was used after another was grown from it."""
+    """A state was used after another one was grown from it."""
 
 
 class GrowthState:
-    """The evidence of the log so far, and the tree that follows from it.
+    """The evidence of the log so far, and its tree.
 
-    A state is passed on: `grow` hands its columns to the state it returns, and the state it was given is
-    spent.
+    `grow` moves the columns to the state that it returns; the state it was given cannot be used any more.
 
     Parameters
     ----------
     specification
-        In force now.
+        The current specification.
     small
-        Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is. A number
-        fit for the attributes unless given.
+        Nodes with fewer rows are grown again rather than updated; the tree does not depend on it. The default depends
+        on the attributes.
     attributes
-        How many of the attributes, the first ones, the rows have from the first on; None: all. `Respecified` says
-        when the others come. Before, they are missing, and their bins are set by the rows after that moment.
+        Number of attributes that rows have initially, the first ones; None: all. `Respecified` adds the others. Before
+        that, their values are missing, and their bins are set by the rows after it.
     """
 
     def __init__(
@@ -167,14 +166,18 @@ class GrowthState:
         self._attributes = len(specification.attributes) if attributes is None else attributes
         self._warmup_parts: Parts = {}  # of their uncertain values
         self._edges = edges_in_force(specification, self._warmup)
-        self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
+        self._pushed: dict[int, int] = {}  # pushed contour of answered rows
         self._small = small
         self._live = self._empty_tree()
         memory = specification.memory_rows
         self._memory = None if memory is None else RowMemory(memory)
-        self._remembered: tuple[LiveTree, Ints | None] | None = None  # tree that is looked at, and its rows
+        self._remembered: tuple[LiveTree, Ints | None] | None = (
+            None  # tree of the remembered rows, and these rows
+        )
         self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
-        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = None  # of which tree, how, what came of it
+        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = (
+            None  # the tree, the pruning, and the pruned tree
+        )
         self._spent = False
 
     def _empty_tree(self) -> LiveTree:
@@ -190,7 +193,7 @@ class GrowthState:
 
     @classmethod
     def initial(cls, specification: Specification, attributes: int | None = None) -> "GrowthState":
-        """Return the state of an empty log, whose rows have so many of the attributes; None: all."""
+        """Return the state of an empty log whose rows have this number of attributes; None: all."""
         return cls(specification, attributes=attributes)
 
     @property
@@ -205,12 +208,12 @@ class GrowthState:
 
     @property
     def edges(self) -> Edges:
-        """Inner edges in force of each attribute, see `quercus.trees.tree.encoding.edges_in_force`."""
+        """Current inner edges of each attribute, see `quercus.trees.tree.encoding.edges_in_force`."""
         return self._edges
 
     @property
     def attribute_starts(self) -> Ints:
-        """(K,) the number of rows before each attribute; of those that have not come, the number of all rows."""
+        """(K,) the number of rows before each attribute was added; for future ones, the number of all rows."""
         starts = np.zeros(len(self.specification.attributes), np.int64)
         starts[self._attributes :] = self.instance_count
         for later in self._later:
@@ -229,7 +232,7 @@ class GrowthState:
 
     @property
     def unpruned_tree(self) -> FlatTree:
-        """The growing tree as arrays, as it is without pruning: queries are about its nodes."""
+        """The unpruned tree as arrays; queries are about its nodes."""
         return self._grown_tree()[0].flat
 
     @property
@@ -245,14 +248,15 @@ class GrowthState:
         forest: Any = None,
         strategy: QueryStrategy | None = None,
     ) -> tuple[Query, ...]:
-        """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows.
+        """Return up to `limit` queries, in order, within the rest of the budget, and not about `closed` rows.
 
         Parameters
         ----------
         limit, closed
             See above.
         forest
-            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in place of the tree.
+            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it selects the queries instead of
+            the tree.
         strategy
             The strategy; None: that of the specification.
         """
@@ -266,7 +270,7 @@ class GrowthState:
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
 
     def context(self) -> QueryContext:
-        """Return what choosing queries looks at."""
+        """Return the context for choosing queries."""
         tree, rows = self._grown_tree()
         in_order = tuple(
             declared_count(attribute) if isinstance(attribute, Numeric) else 0
@@ -275,7 +279,7 @@ class GrowthState:
         return replace(tree.context(in_order), instances=rows)
 
     def contour(self, instance: int) -> Floats:
-        """Return the present contour of an instance, (l,)."""
+        """Return the current contour of an instance, (l,)."""
         live = self._live_tree()
         contour: Floats = live.table.contours[live.contour_id(instance)]
         return contour
@@ -291,13 +295,13 @@ class GrowthState:
 
     @property
     def branch_names(self) -> tuple[tuple[str, ...], ...]:
-        """Name of every branch code; learned values are numbered, for their names are not known here."""
+        """Name of every branch code; learned values are numbered, since their names are not known here."""
         known, arities = declared_codes(self.specification), self.evidence.arities
         learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
 
     def _grown_tree(self) -> tuple[LiveTree, Ints | None]:
-        """Return the tree of the rows that are remembered, and these rows; None: of all rows."""
+        """Return the tree of the remembered rows, and these rows (None: all rows)."""
         live = self._live_tree()
         if self._memory is None:
             return live, None
@@ -306,14 +310,14 @@ class GrowthState:
             if rows.size == live.count:
                 self._remembered = live, None
             else:
-                live.follow_rules(rules_of(self.specification))  # its own tree is not looked at again
+                live.follow_rules(rules_of(self.specification))  # its own tree is not read again
                 sample, tree = live.sample, self._empty_tree()
                 place = {int(row): at for at, row in enumerate(rows)} if live.parts else {}
                 parts = {(place[i], k): each for (i, k), each in live.parts.items() if i in place}
                 tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]], parts)
                 tree.sample.askable[:] = sample.askable[
                     rows
-                ]  # nothing is grown yet, so nothing has counted them
+                ]  # nothing has been grown, so no tree has counted them
                 self._remembered = tree, rows
         return self._remembered
 
@@ -324,21 +328,21 @@ class GrowthState:
 
 
 def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
-    """Return the state after `events`; `state` itself is spent.
+    """Return the state after `events`; `state` itself cannot be used any more.
 
     Raises
     ------
     InvalidInput
-        When an event does not fit the model; then `state` is unchanged.
+        If an event does not fit the model; then `state` is unchanged.
     SpentStateError
-        When another state was grown from `state` before.
+        If another state was already grown from `state`.
     """
     checked = _checked_events(state, events)
     grown = copy.copy(state)
     state._spent = True
     grown._remembered = None
     for kind, run in groupby(checked, type):
-        if kind is Observed:  # rows that came one by one are stored in one piece
+        if kind is Observed:  # rows that came one by one are stored together
             _observe_rows(grown, [event for event in run if isinstance(event, Observed)])
             continue
         for event in run:
@@ -366,7 +370,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
 
 
 def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
-    """Return the events with their arrays checked, all before any of them counts."""
+    """Return the events with their arrays checked, before any of them is applied."""
     spec, count = state.specification, state.instance_count
     checked: list[Event] = []
     for event in events:
@@ -413,7 +417,9 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     }
     spec, live = state.specification, state._live
     first = live.count < spec.warmup_rows
-    if first or any(len(each.values) < spec.warmup_rows for each in state._later):  # the bins may still move
+    if first or any(
+        len(each.values) < spec.warmup_rows for each in state._later
+    ):  # the bins may still change
         if first:
             state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])
             state._warmup = state._warmup[: spec.warmup_rows].copy()
@@ -438,7 +444,7 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
 
 
 def edges_of(state: GrowthState) -> Edges:
-    """Return the inner edges of each attribute by the rows that set them so far."""
+    """Return the inner edges of each attribute, from the rows that set them so far."""
     spec = state.specification
     edges = list(edges_in_force(spec, state._warmup))
     for later in state._later:
@@ -448,9 +454,9 @@ def edges_of(state: GrowthState) -> Edges:
 
 
 def _codes_again(state: GrowthState) -> tuple[Codes, Parts]:
-    """Return the codes (n, K) of all rows by the edges in force, and the codes that uncertain values allow.
+    """Return the codes (n, K) of all rows by the current edges, and the codes that uncertain values allow.
 
-    Those of attributes whose edges are settled stay.
+    Codes of attributes with final edges are kept.
     """
     spec, live, edges = state.specification, state._live, state._edges
     if live.count <= len(state._warmup):
@@ -474,7 +480,7 @@ def _codes_again(state: GrowthState) -> tuple[Codes, Parts]:
 
 
 def _coded(encoder: Encoder, values: Floats, parts: Parts) -> tuple[Codes, Parts]:
-    """Return the codes of values (n, K), of uncertain ones the middle code, and the codes that these allow."""
+    """Return the codes of values (n, K), the middle code for uncertain ones, and the codes that the latter allow."""
     codes, found = encoder.codes(values), encoder.code_parts(parts)
     for (row, k), code in middle_codes(found).items():
         codes[row, k] = code
@@ -482,7 +488,7 @@ def _coded(encoder: Encoder, values: Floats, parts: Parts) -> tuple[Codes, Parts
 
 
 def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Floats]) -> None:
-    """Fold a label event; if it takes the answers back, the instance may be asked about again."""
+    """Fold a label event; if it retracts the answers, the instance may be asked about again."""
     live = state._live
     known = live.contour_id(instance)
     pushed = state._pushed.setdefault(instance, known)
@@ -494,7 +500,7 @@ def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Float
 
 
 def rules_of(specification: Specification) -> TreeRules:
-    """Return how the tree of a model is grown."""
+    """Return the growth rules of a model's tree."""
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
     return TreeRules(
         specification.alpha,
@@ -507,7 +513,7 @@ def rules_of(specification: Specification) -> TreeRules:
 
 
 def declared_codes(specification: Specification) -> tuple[int, ...]:
-    """Return how many codes each attribute has before any value is learned."""
+    """Return the number of codes of each attribute before any value is learned."""
     return tuple(
         declared_count(attribute) + (attribute.missing == "branch") for attribute in specification.attributes
     )

@@ -1,4 +1,4 @@
-"""The confidence of a model: a model's own estimate of its accuracy, on rows with and without labels."""
+"""The average confidence of a model: its own estimate of its accuracy, on rows with and without labels."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
 
-CONFIDENCE_ROWS = 1_000  # of more rows, so many are predicted
+CONFIDENCE_ROWS = 1_000  # maximum number of rows that are predicted
 _LEAF = -1
 
 
@@ -15,8 +15,8 @@ _LEAF = -1
 class AverageConfidence:
     """Mean probability that a model gives to the classes it predicts.
 
-    It is known as the average confidence (Guillory et al., Predicting with confidence on unseen distributions, ICCV
-    2021): it needs no labels, and is as right as the probabilities are.
+    This is the average confidence (Guillory et al., Predicting with confidence on unseen distributions, ICCV 2021). It
+    needs no labels, and is only as accurate as the probabilities.
 
     Parameters
     ----------

@@ -27,10 +27,10 @@ from quercus.trees.rules.ties import TIE, first_largest
 class Averaging(TreeLearner):
     """The belief decision tree, averaging approach (Elouedi 2000).
 
-    Source: theory §4. A node holds the mean of its rows' mass functions, ``m_S``; ``Info(S) = H(BetP[m_S])``. It is
-    split by the attribute of largest gain, ``Info(T) - Σ f_h Info(T_h)``. A leaf, of one row, or without an attribute
-    left or anything to gain, combines its rows by Dempster's rule. Numeric attributes, which the paper has not, are
-    split in two at the threshold of largest gain; missing values form a separate branch.
+    Source: theory §4. A node has the mean of its rows' mass functions, ``m_S``; ``Info(S) = H(BetP[m_S])``. It is
+    split by the attribute of largest gain, ``Info(T) - Σ f_h Info(T_h)``. A node is a leaf if it has one row, no
+    attribute left, or nothing to gain; it combines its rows by Dempster's rule. Numeric attributes, which the paper
+    does not cover, are split in two at the threshold of largest gain; missing values form a separate branch.
     """
 
     name: ClassVar[str] = "averaging"
@@ -58,7 +58,7 @@ class Averaging(TreeLearner):
 
 
 class AveragingRules(GainRules):
-    """Rules: the gain of the rows' pignistic probabilities; nodes predict by their rows' mass functions."""
+    """Rules: the gain in the entropy of pignistic probabilities; nodes predict with their rows' mass functions."""
 
     def inner_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the mean mass, for rows whose branch was never seen."""
@@ -68,9 +68,9 @@ class AveragingRules(GainRules):
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction by Dempster's rule over the rows.
 
-        A row is combined as often as its weight says, rounded, and at least once. Of a row that is here in part, the
-        mass function is discounted at this part, the chance that the row belongs here. Where the rows are in total
-        conflict, or have too many focal sets, their mean stands in.
+        A row is combined as often as its rounded weight, and at least once. The mass function of a row that is here in
+        part is discounted by that part, the probability that the row belongs here. If the rows are in total conflict,
+        or have too many focal sets, their mean is used instead.
         """
         weights = mass_weights(self.table, place)
         size, conflict = sum(weights.values()), False
@@ -86,7 +86,7 @@ class AveragingRules(GainRules):
 
 
 def mass_weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
-    """Return the weight of each different mass function of a node's rows."""
+    """Return the weight of each distinct mass function of a node's rows."""
     totals: dict[MassFunction, float] = {}
     for row, weight in zip(place.rows.tolist(), node_weights(table, place).tolist(), strict=True):
         mass = table.masses[row]
@@ -95,7 +95,7 @@ def mass_weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
 
 
 def discounted_masses(table: Table, place: OpenNode) -> dict[MassFunction, int]:
-    """Return the rows' mass functions, each discounted at the part of it that is here, and how often it counts."""
+    """Return the rows' mass functions, each discounted by the part that is here, and their multiplicities."""
     totals: dict[MassFunction, float] = {}
     parts = node_weights(table, place) / table.weights[place.rows]
     for row, part in zip(place.rows.tolist(), parts.tolist(), strict=True):
@@ -107,7 +107,7 @@ def discounted_masses(table: Table, place: OpenNode) -> dict[MassFunction, int]:
 def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
     """Return the weighted mean of mass functions on one frame.
 
-    One of more than 65,536 focal sets is replaced by the consonant mass function of its contour.
+    A mean with more than 65,536 focal sets is replaced by the consonant mass function of its contour.
 
     Examples
     --------

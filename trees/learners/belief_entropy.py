@@ -1,10 +1,10 @@
 """Belief-entropy trees (theory §6; Gao, Wang, Ma 2022): OBE, LBE and IBE.
 
-A node fits, for each attribute, one density a class (`quercus.trees.learners.components`), turns every value
-into a nested mass function, and splits by the attribute whose masses have the smallest mean Deng entropy.
-There is a branch a class; a row goes where its densest class is. The three trees are the same, they differ in
-what they predict: OBE from the labels of the node's rows, LBE from the masses that led these rows there, IBE
-from the masses of the very instance that is classified.
+A node fits one density per class for each attribute (`quercus.trees.learners.components`), turns every value into a
+nested mass function, and splits by the attribute whose masses have the smallest mean Deng entropy. There is a branch
+per class; a row goes to the class of highest density. The three variants have the same tree but different predictions:
+OBE from the labels of the node's rows, LBE from the masses of these rows along the path, IBE from the masses of the
+classified instance itself.
 """
 
 from dataclasses import dataclass, field
@@ -76,12 +76,12 @@ class BeliefEntropy(TreeLearner):
             )
 
     def own_defaults(self, size: int) -> dict[str, float]:
-        """Return the defaults: 5 rows a class for the smallest node that is split."""
+        """Return the defaults: the smallest node that is split has 5 rows per class."""
         own = super().own_defaults(size)
         return own if self.min_instances is not None else own | {"min_instances": self.least_weight(size)}
 
     def least_weight(self, size: int) -> int:
-        """Return the weight below which a node is a leaf: by default 5 a class, for less tells no deviation."""
+        """Return the weight below which a node is a leaf: 5 per class, since fewer do not determine a deviation."""
         return self.min_instances or max(1, INSTANCES_PER_CLASS * size)
 
     def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
@@ -107,17 +107,17 @@ class BeliefEntropy(TreeLearner):
 
 @dataclass(frozen=True, slots=True)
 class EntropyChoice(SplitChoice):
-    """The attribute of smallest entropy, and its densities."""
+    """The attribute of smallest entropy, with its densities."""
 
     component: Component | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class EntropyRules(GrowthRules):
-    """Rules: the smallest mean Deng entropy, a branch for every class that is densest for some row.
+    """Rules: the smallest mean Deng entropy; a branch for every class with the highest density for some row.
 
-    The gain of an attribute, as the tree shows it, is minus its mean entropy; of tied attributes the first is chosen.
-    An attribute is spent once tested.
+    The gain of an attribute shown in the tree is minus its mean entropy; of tied attributes, the first is chosen. An
+    attribute is tested at most once on a path.
 
     Parameters
     ----------
@@ -126,11 +126,11 @@ class EntropyRules(GrowthRules):
     learner
         The leaf rule and the limits of growth.
     floor
-        (K,) least deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
+        (K,) minimum deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
     alone
         (n, l) ``m_i({c})``, mass of each class alone under each label.
     log_contours
-        Rows of each node that is split, and their log contours by its densities.
+        Rows of each inner node, and their log contours by its densities.
     commonalities
         (2^l,) log commonalities of the nodes' masses, for LBE.
     """
@@ -184,16 +184,16 @@ class EntropyRules(GrowthRules):
         return [place.child(k, code, place.rows[codes == code], left) for code in np.unique(codes).tolist()]
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction by the leaf rule; that of IBE at a node, where no instance is at hand, is OBE's."""
+        """Return the prediction by the leaf rule; for IBE, which needs an instance, a node has that of OBE."""
         return self._from_path(place) if self.learner.leaf == "LBE" else self._from_labels(place)
 
     def _from_labels(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of OBE: ``argmax_k Σ_i w_i pl_ik``.
 
         Belief, plausibility and probability (BetP) are those of the mean of the labels' mass functions, so the
-        probability lies between the other two, and the class is the most plausible one. Plausibilities normalised to
-        sum 1, the paper's numbers, can lie outside both. A contour stands for its consonant mass function: its largest
-        plausibility counts as 1, for a contour has no absolute height (theory §1.3).
+        probability lies between the other two, and the class is the most plausible one. The paper's normalised
+        plausibilities can lie outside these bounds. A contour stands for its consonant mass function: its largest
+        plausibility counts as 1, since a contour has no absolute height (theory §1.3).
         """
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
@@ -201,14 +201,14 @@ class EntropyRules(GrowthRules):
         belief = np.minimum(weighted_sum(share, self.alone[place.rows]), 1.0)
         plausibility = np.minimum(weighted_sum(share, self.table.plausibilities[place.rows]), 1.0)
         theta = weighted_sum(share, self.table.pignistic[place.rows])
-        theta = np.clip(theta, belief, plausibility)  # but for rounding inside
+        theta = np.clip(theta, belief, plausibility)  # already inside, except for rounding
         shares, low, high = (tuple(column.tolist()) for column in (theta, belief, plausibility))
         return NodePrediction(first_largest(high), shares, low, high, weight=total)
 
     def _from_path(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of LBE: Dempster's rule over the masses along the path, and over the node's rows.
 
-        A root has no path: there it is the mean of the rows' labels. Total conflict cannot occur: each mass
+        A root has no path; its prediction is the mean of the rows' labels. Total conflict cannot occur: each mass
         function leaves some plausibility to every class that is possible for a row of the node, and logarithms do not
         underflow.
         """

@@ -1,4 +1,4 @@
-"""C4.5 (Quinlan 1993; thresholds of release 8, Quinlan 1996): gain ratio, and parts of rows for missing values."""
+"""C4.5 (Quinlan 1993; thresholds of release 8, Quinlan 1996): gain ratio, and fractional rows for missing values."""
 
 import math
 from dataclasses import dataclass
@@ -26,31 +26,31 @@ from quercus.trees.learners.splits import (
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
 
-MOST_BESIDE_A_THRESHOLD = 25.0  # rows; of C4.5's program
+MOST_BESIDE_A_THRESHOLD = 25.0  # rows; as in the C4.5 program
 
 
 @parametric
 class C45(TreeLearner):
     """C4.5 (Quinlan 1993), from the rows whose label names one class.
 
-    Source: Quinlan's book and program; theory §7 says where they differ. A nominal attribute makes a branch a value, a
-    number is split in two at the threshold of largest gain. A row whose value is missing goes down every branch, with
-    the share of its weight that the branch has of the rows with a value. With a `min_branch` of 1, no `average_gain`
-    and no `confidence`, the trees of nominal attributes are those of ABC4.5 at α = 1 without queries; on numbers they
-    are with a `min_side` of 0 and no `threshold_cost`, but for thresholds of equal gain: C4.5's program takes the
-    lowest.
+    Source: Quinlan's book and program; theory §7 lists their differences. A nominal attribute has a branch per value; a
+    number is split in two at the threshold of largest gain. A row whose value is missing goes down every branch, in
+    proportion to the branch's weight of rows with a value. With a `min_branch` of 1, no `average_gain` and no
+    `confidence`, the trees of nominal attributes are those of ABC4.5 at α = 1 without queries. With a `min_side` of 0
+    and no `threshold_cost`, so are those of numbers, except for thresholds of equal gain, of which the C4.5 program
+    takes the lowest.
     """
 
     name: ClassVar[str] = "c45"
     certain_alone: ClassVar[str] = ""
     min_side: ClassVar[float] = 0.1
-    """Both sides of a threshold hold this share of the known rows over the number of classes, or 25 rows."""
+    """Both sides of a threshold must have this share of the known rows divided by the number of classes, or 25 rows."""
     threshold_cost: ClassVar[bool] = True
-    """The gain of a number is lowered by ``log2(t) / |T|``, what it costs to name one of its ``t`` admitted thresholds
+    """The gain of a number is reduced by ``log2(t) / |T|``, the cost of encoding one of its ``t`` admitted thresholds
     (minimum description length, Quinlan 1996)."""
     average_gain: ClassVar[bool] = True
-    """Tests are looked at whose gain is at least the mean gain of all that gain something or nothing: the ratio alone
-    favours splits that cut off next to nothing."""
+    """Only tests with at least the mean of all non-negative gains are considered, since the ratio alone favours
+    very unbalanced splits."""
     min_instances: int = MIN_INSTANCES.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()
     max_cuts: int | None = MAX_CUTS.dataclass_field()
@@ -81,7 +81,7 @@ class C45(TreeLearner):
 
 @dataclass(frozen=True, eq=False)
 class RatioRules(GainRules):
-    """Rules: the test of largest gain ratio; of tied ones the first attribute, then the lowest threshold.
+    """Rules: the test of largest gain ratio; ties go to the first attribute, then to the lowest threshold.
 
     With ``K`` the rows of ``T`` whose value is known, the gain is ``|K|/|T| (H(K) - Σ f_h H(K_h))``, and the split
     information counts the rows without a value as a separate branch.
@@ -99,7 +99,7 @@ class RatioRules(GainRules):
             gains = known_gains(found.sums)
             best, firsts = found.lowest_best(gains), found.first_splits()
             gain = gains[best]
-            if self.learner.threshold_cost:  # of one test, as of a nominal attribute, nothing
+            if self.learner.threshold_cost:  # a single test, as of a nominal attribute, costs nothing
                 count = np.append(firsts[1:], gains.size)[: len(firsts)] - firsts
                 gain -= np.log2(count) / found.sizes[best].sum(axis=1)
             ratio = gain / share_entropy(found.sizes[best])
@@ -128,7 +128,7 @@ class RatioRules(GainRules):
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         """Return the populated children; a row whose value is missing goes down every branch in parts.
 
-        The branches' shares are those of the rows whose value is known.
+        The parts are proportional to the branches' weights of rows whose value is known.
         """
         lost = np.isnan(self.table.values[place.rows, choice.attribute])
         cells = OpenCells.of(self.table, place, choice.attribute)
@@ -148,7 +148,7 @@ class RatioRules(GainRules):
         for branch in branches:
             own = self.table.weights[branch.rows] if branch.weights is None else branch.weights
             seen = float(own.sum() if not opened.size else own[~np.isin(branch.rows, opened)].sum())
-            if opened.size and not seen:  # no row is known to go down it
+            if opened.size and not seen:  # no row with a known value goes down it
                 found.append(branch)
                 continue
             rows = np.concatenate([branch.rows, place.rows[lost]])

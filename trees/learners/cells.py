@@ -1,7 +1,6 @@
 """Rows whose attribute values may be uncertain (theory §4), many at once.
 
-A value is a number (of a nominal attribute: the index of the value), a set of them, a `Between`, or unknown
-(None or NaN).
+A value is a number (for a nominal attribute, an index), a set of numbers, a `Between`, or unknown (None or NaN).
 """
 
 import math
@@ -36,7 +35,7 @@ class Between:
 
 
 Value = float | frozenset[float] | frozenset[int] | Between | None
-Range = tuple[float, float]  # both ends included; a number is a range of equal ends
+Range = tuple[float, float]  # both ends included; a number is a range with equal ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ class UncertainValues:
     values
         (n, K) numbers as in `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
     parts
-        Ranges that an uncertain value may lie in, at least one, by row and attribute.
+        Ranges of each uncertain value, at least one, by row and attribute.
     """
 
     values: Floats
@@ -56,7 +55,7 @@ class UncertainValues:
 
     @classmethod
     def of_values(cls, values: ArrayLike, attributes: Sequence[Attribute]) -> "UncertainValues":
-        """Return rows of values that are known, or unknown where NaN.
+        """Return rows of known values; NaN means unknown.
 
         Raises
         ------
@@ -74,7 +73,7 @@ class UncertainValues:
         return cls(array)
 
     def of_first(self, width: int) -> "UncertainValues":
-        """Return the rows without the attributes from number `width` on."""
+        """Return the rows with only the first `width` attributes."""
         if self.values.shape[1] <= width:
             return self
         parts = {place: ranges for place, ranges in self.parts.items() if place[1] < width}
@@ -128,14 +127,14 @@ class UncertainValues:
         return UncertainValues(self.values[rows], kept)
 
     def chunks(self, size: int) -> Iterator["UncertainValues"]:
-        """Yield the rows in pieces of at most `size`; one piece without rows when there are none."""
+        """Yield the rows in pieces of at most `size`; an empty piece if there are none."""
         for start in range(0, max(len(self), 1), size):
             yield self.take(np.arange(start, min(start + size, len(self))))
 
     def ranges(self) -> tuple[Ints, Floats, Floats]:
-        """Return every cell as ranges: where those of cell ``row K + k`` begin, (n K + 1,), and their ends.
+        """Return every cell as ranges: the start of those of cell ``row K + k``, (n K + 1,), and their ends.
 
-        A known number is one range, an unknown value none.
+        A known number has one range, an unknown value none.
         """
         flat = self.values.reshape(-1)
         known = ~np.isnan(flat)
@@ -162,7 +161,7 @@ class ColumnParts:
     rows
         (u,) their rows, ascending.
     start
-        (u + 1,) where the ranges of each begin.
+        (u + 1,) start of the ranges of each.
     low, high
         The ends of the ranges, both included.
     """
@@ -173,7 +172,7 @@ class ColumnParts:
     high: Floats
 
     def among(self, rows: Ints) -> "tuple[Ints, ColumnParts] | None":
-        """Return the cells of some rows (m,): their places among these, and themselves; None where there are none."""
+        """Return the cells of some rows (m,): their positions among these, and the cells; None if there are none."""
         _, mine, at = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)
         return (at, self.take(mine)) if at.size else None
 
@@ -200,7 +199,7 @@ def columns_of(parts: Mapping[tuple[int, int], tuple[Range, ...]]) -> dict[int, 
 
 
 def _ranges_of(value: Value, attribute: Attribute, field: str) -> tuple[Range, ...]:
-    """Return the ranges that a value may lie in, none when it is unknown."""
+    """Return the ranges of a value; empty if it is unknown."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ()
     if isinstance(value, Between):

@@ -30,13 +30,14 @@ class Component(Protocol):
     def log_densities(self, column: Floats, high: Floats | None = None) -> Floats:
         """Return the log density of values (n,) under each class, (n, l); zeros where missing.
 
-        Where `high` exceeds the value, the number lies between the two: the log probability of that.
+        Where `high` exceeds the value, the number lies between the two, and the result is the log probability of this
+        range.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaussians:
-    """One Gaussian a class, for a numeric attribute; see `quercus.trees.learners.mixture.Mixtures`."""
+    """One Gaussian per class, for a numeric attribute; see `quercus.trees.learners.mixture.Mixtures`."""
 
     proportions: Floats
     means: Floats
@@ -50,7 +51,7 @@ class Gaussians:
     def log_densities(self, column: Floats, high: Floats | None = None) -> Floats:
         """Return the log density of values (n,) under each class, (n, l); zeros where missing.
 
-        Where `high` exceeds the value, the log probability of the range: an observation that is no point.
+        Where `high` exceeds the value, the result is the log probability of the range.
         """
         nothing = np.zeros(1)
         one = Mixtures(
@@ -63,29 +64,27 @@ class Gaussians:
         return logs
 
     def _log_probabilities(self, low: Floats, high: Floats) -> Floats:
-        """Return ``ln(Φ((high - μ) / σ) - Φ((low - μ) / σ))``, computed in the tail where it has digits."""
+        """Return ``ln(Φ((high - μ) / σ) - Φ((low - μ) / σ))``, computed in the more accurate tail."""
         from scipy.special import log_ndtr  # noqa: PLC0415 - a server that never needs it need not load SciPy
 
-        with np.errstate(over="ignore"):  # infinite is as far as the range goes
+        with np.errstate(over="ignore"):  # infinite ends are allowed
             a, b = (low - self.means) / self.deviations, (high - self.means) / self.deviations
         flip = a > 0
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
         upper, lower = log_ndtr(b), log_ndtr(a)
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # so narrow, or so far out, that no digit is left
+        with np.errstate(divide="ignore", invalid="ignore"):  # too narrow, or too far out, for any accuracy
             logs = upper + np.log1p(-np.exp(np.minimum(lower - upper, 0.0)))
         logs = np.where(np.isnan(logs), -np.inf, logs)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         narrow = np.isneginf(logs).all(axis=1)
         middle = low[narrow] / 2 + high[narrow] / 2
-        logs[narrow] = self.log_densities(middle[:, 0])  # in proportion the same
+        logs[narrow] = self.log_densities(middle[:, 0])  # proportional, which suffices
         return logs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frequencies:
-    """One distribution over the values a class, for a nominal attribute.
+    """One distribution over the values per class, for a nominal attribute.
 
     Parameters
     ----------
@@ -118,12 +117,12 @@ def fit_frequencies(
 ) -> Frequencies:
     """Fit the distribution of a nominal attribute under each class by E2M.
 
-    The paper knows numbers only; this is the same mixture with ``φ`` replaced by the probability of the value,
-    ``φ_kv = (Σ_{i: x_i = v} w t_ik + 1/r) / (Σ_i w t_ik + 1)``. The one pseudo-count a class, spread over its
-    ``r`` values, keeps a value that was not seen with a class from ruling the class out. The evidential
-    likelihood times ``Π φ_kv^(1/r)`` never falls. A class that only rows without a value can have gets the distribution
-    of all rows. So do all classes where all rows have one value, which tells no class from another: pseudo-counts alone
-    would make it likelier under the common classes.
+    The paper covers only numbers; this is the same mixture with ``φ`` replaced by the probability of the value,
+    ``φ_kv = (Σ_{i: x_i = v} w t_ik + 1/r) / (Σ_i w t_ik + 1)``. One pseudo-count per class, spread over its ``r``
+    values, prevents a value not seen with a class from ruling out the class. The evidential likelihood times ``Π
+    φ_kv^(1/r)`` never decreases. A class that is possible only for rows without a value gets the distribution of all
+    rows. So do all classes if all rows have the same value, which cannot distinguish them: pseudo-counts alone would
+    make it likelier under the common classes.
 
     Parameters
     ----------
@@ -162,7 +161,7 @@ def fit_frequencies(
 
 def _maximise_frequencies(codes: Ints, arity: int, shares: Floats) -> Frequencies:
     total = shares.sum(axis=0)
-    if not total.any():  # no value is known: nothing to tell classes apart
+    if not total.any():  # no value is known, so nothing distinguishes the classes
         return Frequencies(np.full(len(total), 1 / len(total)), np.full((len(total), arity), -np.log(arity)))
     counts = np.stack([np.bincount(codes, weights=share, minlength=arity) for share in shares.T])
     table = (counts + 1.0 / arity) / (total[:, None] + 1.0)
@@ -183,7 +182,7 @@ def fit_components(
     attributes
         Indices of the attributes.
     floor
-        (K,) least deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
+        (K,) minimum deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
     """
     contours, weights = table.contours[rows], table.weights[rows]
     numeric = [k for k in attributes if not isinstance(table.attributes[k], Nominal)]
@@ -199,9 +198,9 @@ def fit_components(
 
 
 def branch_of(component: Component, column: Floats, logs: Floats) -> Ints:
-    """Return the branch of values (n,) with log densities (n, l): the densest class, of tied ones the earliest.
+    """Return the branch of values (n,) with log densities (n, l): the class of highest density (the first if tied).
 
-    A missing value takes the branch of the commonest class, which is where most rows are.
+    A missing value takes the branch of the most frequent class.
     """
     with np.errstate(divide="ignore"):
         prior = np.log(component.proportions)

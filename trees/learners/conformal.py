@@ -1,7 +1,7 @@
-"""Prediction sets of stated coverage: conformal prediction by rows that were predicted without their label.
+"""Prediction sets of stated coverage: conformal prediction from rows that were predicted without their label.
 
-A set holds the classes whose score ``1 - theta_c`` is at most a threshold. The threshold is the quantile of the scores
-of rows whose label is known, with the correction for a finite number of them (theory §10.8).
+A set contains the classes whose score ``1 - theta_c`` is at most a threshold. The threshold is a quantile of the scores
+of labelled rows, with the finite-sample correction (theory §10.8).
 
 Sources: Vovk, Gammerman and Shafer, Algorithmic learning in a random world, 2005; Sadinle, Lei and Wasserman, Least
 ambiguous set-valued classifiers with bounded error levels, JASA 114, 2019; for uncertain labels Angelopoulos et al.,
@@ -22,30 +22,30 @@ from quercus.trees.learners.recent_accuracy import BLOCK
 from quercus.trees.rules.ties import TIE
 
 STRATA = 5
-"""Strata of margins by which rows that were chosen to be asked about are weighted."""
+"""Number of margin strata by which rows selected for queries are weighted."""
 FIRST_BLOCKS = 4
-"""Blocks of scores in order before the first one at which the threshold is corrected."""
+"""Number of blocks of ordered scores before the first correction of the threshold."""
 LAST_BLOCKS = 14
-"""The last blocks of scores in order, of which the threshold is a quantile."""
+"""Number of last blocks of ordered scores of which the threshold is a quantile."""
 CORRECTION = 0.1
-"""Share of what a block missed too often, or too seldom, by which the next threshold is corrected."""
+"""Share of the excess or deficit of misses in a block by which the next coverage is corrected."""
 LEAST_MISSED = 5e-4
-"""Least share of rows that a corrected threshold leaves out, and that it includes."""
+"""Minimum share of rows that a corrected threshold excludes, and that it includes."""
 POWERS = 4.0 ** (np.array(sorted(range(-12, 13), key=abs)) / 12)
-"""Powers of predicted probabilities among which the likeliest is found, from 1 outwards to ¼ and 4."""
+"""Candidate powers of predicted probabilities, from 1 outwards to ¼ and 4."""
 LEAST_LIKELY = 1e-3
-"""Least probability of a class in the likelihood of a power."""
+"""Minimum probability of a class in the likelihood of a power."""
 
 
 class Basis(StrEnum):
-    """The rows whose scores give the threshold."""
+    """The kind of rows whose scores give the threshold."""
 
     NONE = "none"
-    """There are none: every set is the whole frame."""
+    """No rows: every set is the whole frame."""
     LABELLED = "labelled"
-    """Rows that nobody chose: they came with their label, or were held out."""
+    """Rows that were not selected: they arrived with their label, or were held out."""
     WEIGHTED = "weighted"
-    """Rows some of which were chosen to be asked about, weighted like all rows."""
+    """Rows some of which were selected for queries, weighted to represent all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +55,12 @@ class Calibration:
     Parameters
     ----------
     scores
-        (n,) rising: the k-th is the least score at which k rows are covered. With precise labels of equal weight these
-        are the rows' own scores; with others see `Calibration.of`.
+        (n,) ascending: the k-th is the smallest score at which k rows are covered. For precise labels of equal weight,
+        these are the rows' own scores; for others, see `Calibration.of`.
     basis
-        Which rows they are of.
+        The kind of rows.
     in_order
-        Whether the scores are those of one block of rows after the other, each rising.
+        Whether the scores are those of successive blocks of rows, ascending in each.
     """
 
     scores: Floats
@@ -71,10 +71,10 @@ class Calibration:
     def of(
         cls, theta: Floats, contours: Floats, basis: Basis, weights: Floats | None = None
     ) -> "Calibration":
-        """Return the calibration by rows.
+        """Return the calibration from rows.
 
-        A row whose label is uncertain is covered by as much as its label and its prediction together give to the
-        classes in its set, see `likely_classes`.
+        A row whose label is uncertain is covered to the degree of the probability of the classes in its set given its
+        label and its prediction, see `likely_classes`.
 
         Parameters
         ----------
@@ -83,9 +83,9 @@ class Calibration:
         contours
             (n, l) of the labels.
         basis
-            Which rows they are.
+            The kind of rows.
         weights
-            (n,) of the rows, counted relative to their mean; None: all equal.
+            (n,) weights of the rows, relative to their mean; None: all equal.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class Calibration:
 
     @classmethod
     def of_recent(cls, theta: Floats, contours: Floats) -> "Calibration":
-        """Return the calibration by the last rows, in their order, that came with their label; see `of`."""
+        """Return the calibration from the last rows, in order, that arrived with their label; see `of`."""
         if not len(theta):
             return UNKNOWN
         blocks = [slice(start, start + BLOCK) for start in range(0, len(theta), BLOCK)]
@@ -111,16 +111,16 @@ class Calibration:
         return cls(np.concatenate(scores), Basis.LABELLED, in_order=True)
 
     def threshold(self, coverage: float) -> float:
-        """Return the largest score of a class in a set; infinite where too few rows are scored.
+        """Return the largest score of a class in a set; infinite if too few rows are scored.
 
-        Of n scores it is the ``ceil((n + 1) · coverage)``-th. Scores that are in order may change: of these the last
-        14 blocks count, and the coverage is corrected, block after block, by what thresholds of before missed too
-        often or too seldom.
+        Of n scores it is the ``ceil((n + 1) · coverage)``-th. Ordered scores may drift: of these, only the last 14
+        blocks count, and the coverage is corrected, block after block, by the excess or deficit of misses of earlier
+        thresholds.
 
         Raises
         ------
         InvalidInput
-            When the coverage is not between 0 and 1.
+            If the coverage is not between 0 and 1.
 
         Examples
         --------
@@ -143,7 +143,7 @@ class Calibration:
         return self.scores[max(0, first) * BLOCK : end * BLOCK]
 
     def sets(self, theta: Floats, coverage: float) -> Bools:
-        """Return the classes (n, l) in the set of each row, its likeliest classes always among them.
+        """Return the classes (n, l) in the set of each row, which always includes its likeliest classes.
 
         Examples
         --------
@@ -157,9 +157,9 @@ class Calibration:
 
 
 def _scores_of(theta: Floats, share: Floats, weights: Floats | None, less: float) -> Floats:
-    """Return of n rows, rising, the least scores at which ``k - less`` rows are covered, for k from 1 on.
+    """Return the smallest scores, ascending, at which ``k - less`` of n rows are covered, for k from 1 on.
 
-    `share` is how much of a row each class covers, (n, l).
+    `share` is the part of a row that each class covers, (n, l).
     """
     if weights is not None:
         share = share * (weights / weights.mean())[:, np.newaxis]
@@ -170,15 +170,15 @@ def _scores_of(theta: Floats, share: Floats, weights: Floats | None, less: float
 
 
 def _quantile(scores: Floats, coverage: float) -> float:
-    """Return the ``ceil((n + 1) · coverage)``-th of n scores; infinite where there is none."""
+    """Return the ``ceil((n + 1) · coverage)``-th of n scores; infinite if there is none."""
     k = max(1, math.ceil((len(scores) + 1) * coverage - TIE))
     return float(np.partition(scores, k - 1)[k - 1]) if k <= len(scores) else math.inf
 
 
 def likely_classes(theta: Floats, contours: Floats) -> Floats:
-    """Return the probability of each class (n, l) by prediction and label: the shares of E2M (theory §2.2).
+    """Return the probability of each class (n, l) given prediction and label, as in the E step of E2M (theory §2.2).
 
-    Where the prediction excludes every plausible class, it is the pignistic probability of the label.
+    If the prediction excludes every plausible class, it is the pignistic probability of the label.
 
     Examples
     --------
@@ -193,10 +193,10 @@ def likely_classes(theta: Floats, contours: Floats) -> Floats:
 
 
 def sharpened(theta: Floats, contours: Floats) -> Floats:
-    """Return probabilities (n, l) in the power that makes the labels of the rows likeliest: as sure as they were right.
+    """Return probabilities (n, l) recalibrated: raised to the power that maximises the likelihood of the labels.
 
-    Of powers that are as likely, the one nearest to 1. Where all labels are precise nothing depends on it, and the
-    probabilities stay.
+    Ties go to the power nearest to 1. If all labels are precise, nothing depends on the power, and the probabilities
+    are unchanged.
 
     Examples
     --------
@@ -222,7 +222,7 @@ UNKNOWN = Calibration(np.empty(0), Basis.NONE)
 
 
 def check_coverage(coverage: float) -> None:
-    """Raise `InvalidInput` when a coverage is not between 0 and 1."""
+    """Raise `InvalidInput` if a coverage is not between 0 and 1."""
     if not 0.0 < coverage < 1.0:
         raise InvalidInput("coverage", f"is {coverage:g}, must lie in (0, 1), such as 0.9")
 
@@ -234,9 +234,9 @@ def margins(theta: Floats) -> Floats:
 
 
 def like_all_rows(scored: Floats, others: Floats, count: float) -> Floats:
-    """Return weights (n,) that make scored rows count by their margins like all rows: post-stratification.
+    """Return weights (n,) that make scored rows represent all rows by their margins: post-stratification.
 
-    Rows to ask about are chosen by their margin, so those that were asked about are harder than others.
+    Rows for queries are selected by their margin, so they are harder than others.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def like_all_rows(scored: Floats, others: Floats, count: float) -> Floats:
     others
         (m,) margins of rows without a score.
     count
-        Number of rows that these stand for.
+        Number of rows that these represent.
     """
     if not others.size or not scored.size:
         return np.ones(len(scored))

@@ -1,7 +1,7 @@
-"""Two kinds of doubt about a class: overlap, which further labels leave, and ignorance, which they settle.
+"""Two kinds of doubt about a class: overlap, which further labels do not reduce, and ignorance, which they do.
 
-The doubt of a prediction is the entropy of its probabilities. Overlap is the part that would stay if the classes of
-the labelled rows were all there is to know (theory §10.9).
+The doubt of a prediction is the entropy of its probabilities. Overlap is the part that would remain if nothing were to
+be learned beyond the classes of the labelled rows (theory §10.9).
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Doubt:
     Parameters
     ----------
     overlap
-        (n,) bits that further labels will hardly settle: rows of several classes are alike.
+        (n,) bits that further labels will hardly reduce: rows of several classes are alike.
     ignorance
-        (n,) bits that further labels will settle: too little is known of rows like this one.
+        (n,) bits that further labels will reduce: too little is known about rows like this one.
     """
 
     overlap: Floats
@@ -28,14 +28,14 @@ class Doubt:
 
     @classmethod
     def of(cls, theta: Floats, overlap: Floats) -> "Doubt":
-        """Return the doubt of predictions: the entropy of the probabilities, and as much of it as is overlap.
+        """Return the doubt of predictions: the entropy of the probabilities, divided into overlap and ignorance.
 
         Parameters
         ----------
         theta
             (n, l) probabilities.
         overlap
-            (n,) bits, of which what exceeds the entropy does not count.
+            (n,) bits, capped at the entropy.
 
         Examples
         --------

@@ -1,7 +1,7 @@
-"""Signs that the world of a log has changed, found in bounded windows at its end (theory §18).
+"""Detection of drift in bounded windows at the end of a log (theory §18).
 
-The signal is a function of the log: of the last 1,000 labels that came after a prediction, and of the last 2,500 rows.
-So nothing has to be remembered, and a change is reported for as long as it lies in these windows.
+The signal is a function of the log: of the last 1,000 labels that arrived after a prediction, and of the last 2,500
+rows. It therefore needs no state, and a change is reported for as long as it lies in these windows.
 """
 
 import math
@@ -22,13 +22,14 @@ ROWS_LEVEL: Final = 1e-3
 """Level of the test of the rows, divided by the number of attributes."""
 RECENT_ROWS: Final = 500
 REFERENCE_ROWS: Final = 2_000
-"""Rows before the recent ones with which these are compared; with fewer than `RECENT_ROWS` there is no test."""
+"""Number of rows before the recent ones, with which these are compared; with fewer than `RECENT_ROWS` there is no
+test."""
 STEP_ROWS: Final = 100
-"""The recent rows end at the last multiple of so many rows."""
+"""The recent rows end at the last multiple of this number of rows."""
 LEAST_DISTANCE: Final = 0.1
-"""Total variation distance below which a difference does not count, however significant."""
+"""Total variation distance below which a difference is ignored, however significant."""
 LEAST_EXPECTED: Final = 5.0
-"""Rows expected of a code: rarer ones are counted together."""
+"""Minimum expected count of a code: rarer codes are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,12 @@ class AccuracyFall:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Changes of the recent past; none where both fields are empty.
+    """Recent changes; there are none if both fields are empty.
 
     Attributes
     ----------
     accuracy
-        The fall of the accuracy; None: there is none.
+        The fall of the accuracy, if any.
     attributes
         Number of each attribute whose values differ in the recent rows, and the total variation distance from
         those before, the largest first.
@@ -66,11 +67,11 @@ class Drift:
 
 
 def accuracy_fall(blocks: Sequence[AccuracyBlock], confidence: float = CONFIDENCE) -> AccuracyFall | None:
-    """Return the fall of the accuracy within the last blocks, at the cut that is clearest; None: there is none.
+    """Return the fall of the accuracy within the last blocks, at the clearest cut; None if there is none.
 
     A cut between blocks counts if the mean error rises across it by more than ADWIN's bound
-    ``√(2 σ² ln(1/δ) / m) + 2 ln(1/δ) / (3 m)``, with ``1/m = 1/n₀ + 1/n₁`` and ``δ`` the confidence over the logarithm
-    of the number of rows. Source: Bifet, Gavaldà 2007, one-sided.
+    ``√(2 σ² ln(1/δ) / m) + 2 ln(1/δ) / (3 m)``, with ``1/m = 1/n₀ + 1/n₁`` and ``δ`` the confidence divided by the
+    logarithm of the number of rows. Source: Bifet, Gavaldà 2007, one-sided.
 
     Examples
     --------
@@ -98,18 +99,19 @@ def accuracy_fall(blocks: Sequence[AccuracyBlock], confidence: float = CONFIDENC
 def changed_attributes(
     codes: NDArray[np.integer], starts: Ints, level: float = ROWS_LEVEL
 ) -> list[tuple[int, float]]:
-    """Return the attributes whose codes differ in the recent rows from those before, the most changed first.
+    """Return the attributes whose codes differ between the recent rows and those before, the most changed first.
 
-    Two-sample χ² test of the counts of codes (a missing value has one), at a level divided by the number of attributes.
+    By a two-sample χ² test of the counts of codes (missing values have one), at a level divided by the number of
+    attributes.
 
     Parameters
     ----------
     codes
         (n, K) codes of all rows.
     starts
-        (K,) the row from which on the log has each attribute.
+        (K,) first row of the log with each attribute.
     level
-        Of all attributes together.
+        Level of the test for all attributes together.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Belief-entropy trees as they predict (theory §6)."""
+"""The predictions of belief-entropy trees (theory §6)."""
 
 import math
 from collections.abc import Iterator
@@ -34,9 +34,9 @@ from quercus.trees.tree.flat import FlatTree
 
 Rule = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096
-"""Most combinations of uncertain attribute values of one row."""
+"""Maximum number of combinations of a row's uncertain values."""
 CHUNK = 65_536
-"""Combinations of several rows that are looked at together."""
+"""Number of combinations of several rows that are processed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,10 @@ class Alternatives:
 class BeliefEntropyModel(LearnedModel):
     """A belief-entropy tree, ready to predict.
 
-    Every combination of the numbers that an uncertain row may have and that the tree tests is tried. Their masses
-    are put together by the disjunctive rule: one of them is right. OBE, which has none, averages. A `Between` is
-    one observation, whose density under a class is the probability of the range. An unknown value tells no class
-    from another, and takes the branch of the commonest.
+    All combinations of an uncertain row's possible values in the tested attributes are tried. Their masses are combined
+    by the disjunctive rule, since one of them is right. OBE, which has no masses, averages. A `Between` is one
+    observation, whose density under a class is the probability of the range. An unknown value does not distinguish
+    classes, and takes the branch of the most frequent one.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class BeliefEntropyModel(LearnedModel):
     kind
         The leaf rule.
     flat
-        The tree. The codes of its branches are classes.
+        The tree, whose branch codes are classes.
     components
         (nodes,) fitted split of each inner node, None at leaves.
     commonalities
-        (nodes, 2^l) log commonalities of the nodes' masses, finer than the masses are; without rows where there are
-        none: for OBE and IBE, and where the tree is in no forest that combines masses.
+        (nodes, 2^l) log commonalities of the nodes' masses, more accurate than the masses; empty for OBE and IBE, and
+        if the tree is not in a forest that combines masses.
     """
 
     attributes: tuple[Attribute, ...]
@@ -91,7 +91,7 @@ class BeliefEntropyModel(LearnedModel):
 
     @property
     def branches_are_classes(self) -> bool:
-        """A row goes where its value is densest."""
+        """True: a row goes to the class of highest density."""
         return True
 
     @property
@@ -150,7 +150,7 @@ class BeliefEntropyModel(LearnedModel):
             of_each = np.array([log_commonalities_of(mass) for mass in distinct])
             logs = of_each.reshape(-1, 1 << self.size)[index]
             if len(self.commonalities):
-                # a row that ends in one node gets the same bits as if no uncertain row stood beside it
+                # a row that ends in one node gets bit-identical results with and without uncertain rows in the batch
                 starts = np.searchsorted(part.owner, np.arange(count))
                 first, last = np.minimum.reduceat(nodes, starts), np.maximum.reduceat(nodes, starts)
                 sole = np.flatnonzero(first == last)
@@ -175,7 +175,7 @@ class BeliefEntropyModel(LearnedModel):
     ) -> Floats:
         """Return the disjunction of the masses of each row's combinations.
 
-        The rule counts what is said twice, so combinations that differ where nothing is tested count once.
+        Since the rule is not idempotent, combinations that differ only in untested attributes count once.
         """
         bounds = np.searchsorted(part.owner, np.arange(count + 1))
         found = np.empty((count, logs.shape[1]))
@@ -201,7 +201,7 @@ class BeliefEntropyModel(LearnedModel):
     def _walk_to_ends(self, part: Alternatives) -> Iterator[tuple[int, Ints, tuple[Floats, ...]]]:
         """Yield the nodes where rows end, the rows, and their log contours at the splits passed.
 
-        A row whose branch no training row took stays at the node above.
+        A row whose branch has no training rows stays at the node above.
         """
         start, below = self.flat.children
         pending: list[tuple[int, Ints, tuple[Floats, ...]]] = [(0, np.arange(len(part.owner)), ())]
@@ -252,7 +252,7 @@ class BeliefEntropyModel(LearnedModel):
         yield self._make_alternatives(cells, rows, choices)
 
     def _known_values(self, values: Floats) -> Floats:
-        """Return values with NaN for those of nominal attributes that were not known in training: they say nothing."""
+        """Return values with NaN for nominal values not known in training, which carry no information."""
         known: Floats = np.where(values >= self._known_counts, np.nan, values)
         return known
 

@@ -1,22 +1,22 @@
 """ABC4.5 and E2M trees of raw values (theory §3; Ma, Destercke, Wang 2016), numbers split at thresholds.
 
-They grow in batch, node by node; the decisions are those of `quercus.trees.rules`, as in the tree that follows a log.
+They grow in batch, node by node, with the same rules (`quercus.trees.rules`) as the tree that follows a log.
 
-A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
-``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
-midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
-quantiles (`quercus.trees.tree.splits.midpoints`). Where no cut parts the rows with a value and some have none, one
-cut tells the former from the latter.
+A *test* is a nominal attribute, with a branch per value, or a numeric attribute with a cut ``t``: code 0 is ``value <
+t``, code 1 ``value >= t``. In both, missing values form a separate branch. A node's candidate cuts are the midpoints
+between neighbouring distinct values of its rows; if there are more than `max_cuts`, those nearest to the quantiles
+(`quercus.trees.tree.splits.midpoints`). If all known values are equal and some are missing, one cut separates known
+from missing values.
 
-One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
+One cut represents its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
 (`quercus.trees.rules.gain.best_splits`, theory §9). ``M`` is the mid-value of the entropies of the maximum likelihood
-estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
-then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
+estimates: the entropy of the estimate, if it is unique. Gain-ratio intervals, dominance and the choice are then between
+attributes, as in the paper: the largest mid-value among undominated attributes, of tied ones the first.
 
-Why so: with unlabelled rows between two labelled groups, every cut between the groups may gain as much, and the gain
-ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
-number of labels on either side, would count as well. And two cuts of one attribute are not rivals, because it is
-not worth an answer to find out which of them is better.
+The reasons: with unlabelled rows between two labelled groups, all cuts between the groups may have equal gains, and the
+gain ratio prefers the most unbalanced one. Level 1 is used for any α, since below it the widths of the intervals, which
+depend on the number of labels on either side, would also count. Two cuts of one attribute are not rivals, because it is
+not worth a query to find out which of them is better.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.splits import midpoints
 
-Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
+Cuts = Sequence[tuple[float, ...]]  # per attribute; () for a nominal one
 
 
 @parametric
@@ -99,7 +99,7 @@ class Abc45(TreeLearner):
 
     @property
     def engine(self) -> str:
-        """The tree itself follows the log."""
+        """The engine of the tree, which follows the log."""
         return "quercus.server.growth.engines:TreeEngine"
 
     def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
@@ -111,8 +111,8 @@ class Abc45(TreeLearner):
 class E2m(TreeLearner):
     """The E2M tree: ABC4.5 at level 1.
 
-    Rows that say nothing weigh the branches of a split, though not its entropies. Where they are most rows, a tree
-    without them (`informed_only`) is better.
+    Rows with vacuous labels affect the weights of a split's branches, but not its entropies. If most rows are of this
+    kind, a tree without them (`informed_only`) is better.
 
     Parameters
     ----------
@@ -133,11 +133,11 @@ class E2m(TreeLearner):
 
     @property
     def engine(self) -> str:
-        """A tree of all rows follows the log."""
+        """The engine of a tree of all rows, which follows the log."""
         return "" if self.informed_only else "quercus.server.growth.engines:ActiveE2mEngine"
 
     def usable_rows(self, table: Table) -> Table | None:
-        """Return all rows, or those whose label says anything."""
+        """Return all rows, or only those with informative labels."""
         if not self.informed_only:
             return table
         informed = ~is_vacuous(table.contours) & (table.weights > 0)
@@ -158,30 +158,30 @@ class E2m(TreeLearner):
 
 
 def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw | None = None) -> Node:
-    """Grow an active belief decision tree that asks nothing.
+    """Grow an active belief decision tree without queries.
 
     Parameters
     ----------
     table
-        The rows; labels are used as contours. A row of weight 2 counts as two rows, two of weight .5 as one.
+        The rows; labels are used as contours. A row of weight 2 counts as two rows, two rows of weight .5 as one.
     learner
         Its parameters.
     cuts
-        Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
-        that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
+        Candidate cuts of each attribute, ascending, for all nodes; `max_cuts` is then ignored. Of cuts that divide the
+        rows of a node equally, the lowest is the candidate. None: each node has its own cuts.
     draw
         A forest's draws.
 
     Raises
     ------
     InvalidInput
-        When the cuts do not fit the attributes, or whole weights sum to more than 10,000,000.
+        If the cuts do not fit the attributes, or integer weights sum to more than 10,000,000.
 
     Notes
     -----
-    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (theory §3.6), but of tied cuts the
-    middle one is taken. Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
-    reported interval of a dominated attribute encloses the exact one. The tree is that of exact intervals.
+    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (theory §3.6), except that the middle
+    one of tied cuts is taken. Below α = 1, cheap outer bounds are computed first, and attributes that they prove to be
+    dominated are not solved: their reported intervals enclose the exact ones. The tree is that of exact intervals.
 
     Examples
     --------
@@ -216,15 +216,15 @@ class NodeTests:
     Parameters
     ----------
     attribute
-        (t,) of each test.
+        (t,) attribute of each test.
     threshold
         (t,) its cut, NaN for a nominal attribute.
     first
         (t,) its first cell.
     cells
-        Of the node itself, then of the populated branches of each test in turn, (c,).
+        The cells: the node itself, then the populated branches of each test in turn, (c,).
     size
-        (c,) rows of each cell, or what these weigh.
+        (c,) number of rows in each cell, or their weight.
     """
 
     attribute: Ints
@@ -261,7 +261,7 @@ class EvidentialRules(GrowthRules):
         return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
 
     def level(self, place: OpenNode) -> Floats | None:
-        """Return the level at which a split of a node must be significant, (1,); None: no split must."""
+        """Return the level at which a split of a node must be significant, (1,); None if none must be."""
         significance = self.limits.split_significance
         return level_at(significance, np.array([place.depth])) if significance > 0 else None
 
@@ -277,17 +277,17 @@ class EvidentialRules(GrowthRules):
         return choose_splits(split_cells, size[np.newaxis], entropies, frugal=frugal, level=level)
 
     def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no split can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
+        """Return `Stop.NO_GAIN` if no split can gain anything, `Stop.NOT_SIGNIFICANT` if none is significant."""
         most = np.array([[upper for _, upper in choice.intervals.values()]])
         return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
+        """Return the class with the largest maximum likelihood estimate, with bounds at the prediction level."""
         return evidential_prediction(self.sample, place, self.solver, self.limits.prediction_level)
 
 
 def compared_intervals(names: Ints, found: Choices) -> dict[int, Interval]:
-    """Return the intervals of the candidates that were compared, by the names (t,) of the splits."""
+    """Return the intervals of the compared candidates, by the names (t,) of the splits."""
     compared = np.flatnonzero(~np.isnan(found.lower[0]))
     ends = zip(found.lower[0, compared].tolist(), found.upper[0, compared].tolist(), strict=True)
     return dict(zip(names[compared].tolist(), ends, strict=True))
@@ -295,7 +295,7 @@ def compared_intervals(names: Ints, found: Choices) -> dict[int, Interval]:
 
 @dataclass(frozen=True, eq=False)
 class TableRules(EvidentialRules):
-    """The rules of ABC4.5 over raw values: the tests of an attribute are one candidate, see the module.
+    """The rules of ABC4.5 over raw values: the tests of an attribute are one candidate, see the module docstring.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ class TableRules(EvidentialRules):
         """Return the rules for the rows of a table that count."""
         rows, weights = counted_or_weighed(table)
         distinct = ContourTable(rows.size)
-        sample = Sample(  # the labels alone; values stay in the table
+        sample = Sample(  # only the labels; values stay in the table
             codes=np.empty((len(rows), 0), dtype=np.int16),
             arities=(),
             ids=distinct.intern(rows.contours),
@@ -360,7 +360,7 @@ class TableRules(EvidentialRules):
             weights = np.ones(labels.size)
 
         def counts(codes: Ints, number: int, cells: OpenCells | None = None) -> NDArray[Any]:
-            """Return how often each contour occurs with each code, or what these rows weigh: (codes, contours)."""
+            """Return the count, or the weight, of each contour with each code: (codes, contours)."""
             pairs, parts = codes * used.size + labels, weights
             if cells is not None and parts is not None:
                 parts = parts.copy()
@@ -369,7 +369,7 @@ class TableRules(EvidentialRules):
             return counted.reshape(number, used.size).astype(np.int64 if parts is None else np.float64)
 
         def open_counts(k: int, column: Floats, cells: OpenCells, cuts: Floats) -> Floats:
-            """Return what the rows of uncertain values weigh in each branch: (tests, branches, contours)."""
+            """Return the weights of rows with uncertain values in each branch: (tests, branches, contours)."""
             own = np.ones(labels.size) if weights is None else weights
             shares = cells.shares(self.table.attributes[k], column, own, cuts)
             of_contours = np.zeros((cells.at.size, used.size))
@@ -399,7 +399,7 @@ class TableRules(EvidentialRules):
                 counted = counts(slots, len(cuts) + 2, cells)
                 bins, lost = counted[:-1], counted[-1]
                 below, above = np.cumsum(bins, axis=0), np.cumsum(bins[::-1], axis=0)[-2::-1]
-                informative = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
+                informative = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal divisions, the lowest
                 if informative.any():
                     cuts = cuts[informative]
                     sides = [below[:-1][informative], above[informative]]
@@ -438,10 +438,10 @@ class TableRules(EvidentialRules):
 def evidential_prediction(
     sample: Sample, place: OpenNode, solver: IntervalSolver, prediction_level: float
 ) -> NodePrediction:
-    """Return the class of largest likelihood estimate, with bounds over the likelihood cut at a separate level.
+    """Return the class with the largest maximum likelihood estimate, with bounds over the cut at a separate level.
 
-    Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
-    no row at all (theory §3.4).
+    If all labels are vacuous, every estimate has maximum likelihood, and that of the parent is used, as for a node
+    without rows (theory §3.4).
     """
     size = sample.table.contours.shape[1]
     if not place.rows.size:
@@ -457,14 +457,14 @@ def evidential_prediction(
 
 
 def sample_weights(sample: Sample, place: OpenNode) -> Floats | None:
-    """Return what the rows of a node weigh there, (m,); None where each counts once."""
+    """Return the weights of a node's rows there, (m,); None if each counts once."""
     if place.weights is not None:
         return place.weights
     return None if sample.weights is None else sample.weights[place.rows]
 
 
 def node_counts(sample: Sample, place: OpenNode) -> NDArray[Any]:
-    """Return how often each distinct contour occurs among the rows of a node, or what these weigh there: (d,)."""
+    """Return the count, or the weight, of each distinct contour among the rows of a node: (d,)."""
     counts: NDArray[Any] = np.bincount(
         sample.ids[place.rows], sample_weights(sample, place), minlength=sample.table.size
     )
@@ -472,6 +472,6 @@ def node_counts(sample: Sample, place: OpenNode) -> NDArray[Any]:
 
 
 def node_weight(sample: Sample, place: OpenNode) -> float:
-    """Return how much the rows of a node count together."""
+    """Return the total weight of a node's rows."""
     weights = sample_weights(sample, place)
     return float(place.rows.size if weights is None else weights.sum())

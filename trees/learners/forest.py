@@ -1,7 +1,7 @@
 """Forests: bootstrap samples, random attributes at each node, and a vote (theory §6, §11).
 
-The trees may be those of any learner that lets the forest draw the attributes of its nodes. Each has its own
-seed, so the forest does not depend on who grows it: one process or an executor's many.
+The trees may be those of any learner that lets the forest draw the attributes of its nodes. Each tree has its own seed,
+so the forest does not depend on the number of processes that grow it.
 """
 
 import math
@@ -32,16 +32,16 @@ from quercus.trees.tree.flat import FlatTree
 Vote = Literal["label", "mass"]
 Share = Literal["root", "half", "all"]
 
-MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
+MASS_CELLS = 1 << 22  # maximum rows times sets held at once when masses are combined
 
 
 def attributes_drawn(share: Share | int, count: int) -> int:
-    """Return how many of `count` attributes a forest draws: ``⌈√count⌉``, the custom, half of them, all, or a number.
+    """Return the number of attributes out of `count` that a forest draws: ``⌈√count⌉`` (usual), half, all, or a number.
 
-    Half is better than the root for belief-entropy trees of many attributes. A row goes where its densest class is, so
-    a split by a weak attribute misleads whatever is below. On the dog pictures of the credal data sets (47 attributes,
-    4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right in .71 of the rows with ``⌈√m⌉`` attributes a node, and in
-    .815 with ``⌈m/2⌉``.
+    Half is better than the root for belief-entropy trees with many attributes. In them a row goes to the class of
+    highest density, so a split by a weak attribute misleads the whole subtree. On the dog pictures of the credal data
+    sets (47 attributes, 4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right for .71 of the rows with ``⌈√m⌉``
+    attributes per node, and for .815 with ``⌈m/2⌉``.
 
     Examples
     --------
@@ -55,14 +55,14 @@ def attributes_drawn(share: Share | int, count: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomAttributes:
-    """Draws some of the attributes that are left, anew at each node.
+    """Draws some of the remaining attributes, anew at each node.
 
-    Where none of those drawn can split the node, the others are tried, one at a time.
+    If none of those drawn can split the node, the others are tried, one at a time.
 
     Parameters
     ----------
     generator
-        Draws. Nodes are decided in pre-order, so the draws are determined by its seed.
+        Random generator. Nodes are decided in pre-order, so its seed determines the draws.
     share
         See `attributes_drawn`.
     """
@@ -75,13 +75,13 @@ class RandomAttributes:
         order = [int(k) for k in self.generator.permutation(place.attributes)]
         drawn = max(1, attributes_drawn(self.share, len(order)))
         yield replace(place, attributes=tuple(sorted(order[:drawn])))
-        if place.rows.size > 1:  # one row has one value of every attribute
+        if place.rows.size > 1:  # a single row cannot be split
             yield from (replace(place, attributes=(k,)) for k in order[drawn:])
 
 
 @dataclass(frozen=True, eq=False)
 class ForestModel(LearnedModel):
-    """Models and how they vote.
+    """Models, and the way in which they vote.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class ForestModel(LearnedModel):
     models
         The trees, or models with one tree per class.
     vote
-        ``"label"``: the class of most models. A model whose best classes tie splits its vote among them, so one that
-        knows nothing votes for all alike (theory §11). A class's belief is the share of models that predict it and
-        nothing else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``:
+        ``"label"``: the class of most models. A model whose best classes are tied splits its vote among them, so one
+        that knows nothing votes equally for all (theory §11). A class's belief is the share of models that predict it
+        and nothing else, its plausibility the share that do not rule it out (see `Predictions.classes`). ``"mass"``:
         Dempster's rule over their masses. Ties of the whole forest go to the earlier class.
     """
 
@@ -105,12 +105,12 @@ class ForestModel(LearnedModel):
 
     @property
     def branches_are_classes(self) -> bool:
-        """True if those of its models are."""
+        """True if the branches of its models are classes."""
         return self.models[0].branches_are_classes
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:
-        """The trees of all models as arrays, one model's after the other's."""
+        """The trees of all models as arrays, model by model."""
         return tuple(flat for model in self.models for flat in model.flat_trees)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
@@ -162,7 +162,7 @@ def combine_trees(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
     masses
         (n, 2^l). Where the trees are in total conflict, the mean of their masses.
     conflicts
-        (n,) bool, where that was.
+        (n,) bool, where there was total conflict.
     """
     masses, conflicts = normalised_masses(np.sum(log_commonalities, axis=0))
     if conflicts.any():
@@ -213,22 +213,22 @@ class Forest(Learner):
 
     @property
     def refusal_of_uncertain(self) -> str:
-        """That of its trees."""
+        """The refusal of its trees."""
         return self.base.refusal_of_uncertain
 
     @property
     def takes_pruning(self) -> bool:
-        """True if its trees take it."""
+        """True if its trees do."""
         return self.base.takes_pruning
 
     def check_classes(self, size: int) -> None:
-        """Refuse more than 16 classes for a vote of masses, and what its trees refuse."""
+        """Refuse more than 16 classes for a vote of masses, and numbers of classes that its trees refuse."""
         self.base.check_classes(size)
         if size > MAX_MASS_CLASSES and self.vote == "mass":
             raise InvalidInput("vote", f"is 'mass', of {size} classes; above {MAX_MASS_CLASSES} take 'label'")
 
     def learning_cost(self, size: int) -> Mapping[str, int]:
-        """Return how many trees are grown to learn once.
+        """Return the number of trees grown for one fit.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class Forest(Learner):
         return {"trees": self.trees * once.pop("trees")} | {f"base.{name}": n for name, n in once.items()}
 
     def own_defaults(self, size: int) -> dict[str, float]:
-        """Return those of its trees."""
+        """Return the defaults of its trees."""
         return self.base.own_defaults(size)
 
     def with_parameters(self, **values: object) -> Self:
@@ -271,4 +271,4 @@ FORESTS: Final[Mapping[str, Forest]] = MappingProxyType(
         "M-IBE-RF": Forest(BeliefEntropy("IBE"), vote="mass"),
     }
 )
-"""The five forests of Gao, Wang, Ma 2022, by the paper's names."""
+"""The five forests of Gao, Wang, Ma 2022, by their names in the paper."""

@@ -1,4 +1,4 @@
-"""The rules that trees of tables share: splits of largest gain, a branch a code, leaves of the mean class shares."""
+"""Rules shared by trees of tables: splits of largest gain, a branch per code, leaves with the mean class shares."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,12 +36,12 @@ class GainLearner(Protocol):
 
     @property
     def max_cuts(self) -> int | None:
-        """Most thresholds of a numeric attribute at a node, see `quercus.trees.tree.splits.midpoints`; None: all."""
+        """Maximum thresholds of an attribute at a node (None: all), see `quercus.trees.tree.splits.midpoints`."""
 
 
 @dataclass(frozen=True, eq=False)
 class GainRules(GrowthRules):
-    """Rules: the split of largest gain; of tied ones the first attribute, then the middle threshold.
+    """Rules: the split of largest gain; ties go to the first attribute, then to the middle threshold.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class GainRules(GrowthRules):
     learner
         Limits of the tree.
     stop_without_gain
-        A node that no split gains anything is a leaf. Otherwise it is split by the first attribute (which may
-        help further down, as in an exclusive or) as long as it is not of one class.
+        Whether a node is a leaf if no split gains anything. If False, it is split by the first attribute, unless it is
+        of one class; this may help further down, as for an exclusive or.
     """
 
     table: Table
@@ -95,25 +95,25 @@ class GainRules(GrowthRules):
         return SplitChoice(attribute, gains, threshold=best[attribute][1])
 
     def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute gains anything, and that matters."""
+        """Return `Stop.NO_GAIN` if no attribute gains anything and the rules require a gain."""
         idle = max(upper for _, upper in choice.intervals.values()) <= TIE
         return Stop.NO_GAIN if idle and self.stop_without_gain else None
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-        """Return the populated children by code; a nominal attribute is spent, a numeric one is not."""
+        """Return the populated children by code; only a nominal attribute is used up."""
         return code_branches(self.table, place, choice)
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the mean share of each class, which is belief and plausibility too."""
+        """Return the mean share of each class, which is also its belief and plausibility."""
         sums = self.node_sums(place)
         theta = tuple((sums[1:] / sums[1:].sum()).tolist())
         return NodePrediction(first_largest(theta), theta, theta, theta, weight=float(sums[0]))
 
 
 def code_branches(table: Table, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-    """Return the populated children of a node by code; a nominal attribute is spent, a numeric one is not.
+    """Return the populated children of a node by code; only a nominal attribute is used up.
 
-    A row whose value is uncertain goes down the branches that it may take, in parts.
+    A row whose value is uncertain goes down all branches that it may take, in parts.
     """
     k = choice.attribute
     declared = table.attributes[k]
@@ -138,7 +138,7 @@ def _shared_branches(
     left: tuple[int, ...],
     cells: OpenCells,
 ) -> list[OpenNode]:
-    """Return the populated children of a node, some of whose rows go down several branches in parts."""
+    """Return the populated children of a node if some rows go down several branches in parts."""
     k, weights = choice.attribute, node_weights(table, place)
     threshold = np.array([np.nan if choice.threshold is None else choice.threshold])
     (shares,) = cells.shares(table.attributes[k], table.values[place.rows, k], weights, threshold)
@@ -166,7 +166,7 @@ def precise_shares(table: Table) -> Floats:
     Raises
     ------
     InvalidInput
-        When a label does not name one class.
+        If a label does not name a single class.
     """
     if not table.precise.all():
         row = int(np.argmin(table.precise))

@@ -1,4 +1,4 @@
-"""ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
+"""ID3 (theory §7; Quinlan 1986): information gain, a branch per value."""
 
 from typing import ClassVar
 
@@ -17,9 +17,9 @@ from quercus.trees.learners.table import Table
 class Id3(TreeLearner):
     """ID3, from the rows whose label names one class.
 
-    Source: theory §7. Growth ends when a node has one class or no attribute left, as in Quinlan; the gain is
-    ``H(T) - Σ f_h H(T_h)`` in bits. Numeric attributes, which ID3 has not, are split in two at the threshold of largest
-    gain; missing values form a separate branch.
+    Source: theory §7. Growth ends at nodes of one class or without further attributes, as in Quinlan; the gain is
+    ``H(T) - Σ f_h H(T_h)`` in bits. Numeric attributes, which ID3 does not have, are split in two at the threshold of
+    largest gain; missing values form a separate branch.
     """
 
     name: ClassVar[str] = "id3"

@@ -1,13 +1,13 @@
-"""Learners: a module each, with one class, whose fields are its parameters and which fits models to tables.
+"""Learners: each is a class in its own module, whose fields are its parameters, and which fits models to tables.
 
-A package declares its learners as entry points of the group ``quercus.learners``, whose names are theirs. From the
-class follow the checks of parameters and their errors, the form on the wire, ``--parameter`` of the command line and
-``quercus learners``, the console's form, the estimator and the page of parameters. For an example see
+A package declares its learners as entry points of the group ``quercus.learners``, by name. Everything else is derived
+from the class: the checks of parameters and their errors, the encoding on the wire, ``--parameter`` of the command line
+and ``quercus learners``, the console's form, the estimator, and the page of parameters. For an example, see
 docs/howto/write-a-learner.md.
 
-A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names one class, and an E2M tree
-of informed rows only from those whose label says anything. If there are no such rows, or no rows at all, the model is a
-single leaf: every class is possible.
+A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names a single class, and an E2M
+tree with `informed_only` from those with an informative label. If there are no such rows, or no rows at all, the model
+is a single leaf: every class is possible.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from quercus.trees.tree.node import Node, Stop
 
 
 class TaskExecutor(Protocol):
-    """Any `concurrent.futures.Executor`, or any of `quercus.estimators.executors`, which have more."""
+    """Any `concurrent.futures.Executor`, or an executor of `quercus.estimators.executors`."""
 
     def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
         """Return the results of `fn`, in order."""
@@ -57,7 +57,7 @@ class Learner(SpecifiedLearner, ABC):
         table
             One row or more.
         executor
-            Does parts of the work elsewhere; default this process. The model is the same.
+            Runs parts of the work; by default, this process does. The model does not depend on it.
         """
 
     def vacuous_model(self, attributes: Sequence[Attribute], size: int) -> LearnedModel:
@@ -89,22 +89,20 @@ class Learner(SpecifiedLearner, ABC):
         attributes: tuple[Attribute, ...],
         size: int,
     ) -> LearnedModel:
-        """Return a model from what its `LearnedModel.stored_state` was: for models of a class of the learner's own.
-
-        Any learner may have such a class, of this package or of another.
+        """Return a model from its `LearnedModel.stored_state`, for learners with a model class of their own.
 
         Parameters
         ----------
         state, arrays
-            Values of JSON, and arrays by name, read-only.
+            JSON values, and arrays by name, read-only.
         attributes, size
             Declarations of the columns, and the number of classes.
         """
-        raise NotImplementedError(f"{type(self).__name__} makes no model of its own")
+        raise NotImplementedError(f"{type(self).__name__} has no model class of its own")
 
 
 class TreeLearner(Learner):
-    """Base of learners that grow a tree, or one per class, of which a forest can be made."""
+    """Base of learners that grow a tree, or one per class, from which a forest can be built."""
 
     __slots__ = ()
 
@@ -112,14 +110,14 @@ class TreeLearner(Learner):
 
     @abstractmethod
     def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
-        """Grow a tree, in a forest by the attributes that `draw` leaves it (`quercus.trees.growth.batch.grow_tree`)."""
+        """Grow a tree; in a forest, from the attributes that `draw` yields (`quercus.trees.growth.batch.grow_tree`)."""
 
     def usable_rows(self, table: Table) -> Table | None:
         """Return the rows from which it learns; None if there are none."""
         return table
 
     def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
-        """Return the learner with what is chosen once from all rows, for all trees of a forest."""
+        """Return the learner with parameters that are chosen once, from all rows, for all trees of a forest."""
         return self
 
     def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
@@ -147,14 +145,13 @@ def fit(learner: Learner, table: Table, *, executor: TaskExecutor | None = None)
     table
         The rows.
     executor
-        Grows the trees of a forest, and does the folds of a cross-validation; default this process. The model is
-        the same.
+        Grows the trees of a forest, and runs the folds of a cross-validation; by default, this process does. The model
+        does not depend on it.
 
     Raises
     ------
     InvalidInput
-        When the table has more classes than the learner can combine masses of, or uncertain values, which the learner
-        does not take.
+        If the table has too many classes for combining masses, or uncertain values that the learner does not support.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Metrics of predictions that may be sets of classes (Zaffalon, Corani, Mauá 2012).
 
-A prediction is a set ``Z`` of classes. Its discounted accuracy ``x`` is ``1/|Z|`` when the true class is in ``Z``, else
-0: the average score of a guess among the members. To somebody who dislikes risk, a cautious set is worth more than the
-guess. Utility is a quadratic function of ``x`` with ``u(0) = 0`` and ``u(1) = 1``. The utility of a right set of two
-determines it: .65 (u65) or .80 (u80) instead of .5.
+A prediction is a set ``Z`` of classes. Its discounted accuracy ``x`` is ``1/|Z|`` if the true class is in ``Z``, else
+0: the expected score of a random guess among its members. To a risk-averse user, a cautious set is worth more than the
+guess. Utility is a quadratic function of ``x`` with ``u(0) = 0`` and ``u(1) = 1``; it is determined by the utility of a
+correct set of two: .65 (u65) or .80 (u80) instead of .5.
 
 Source: Zaffalon, M., Corani, G., Mauá, D.: Evaluating credal classifiers by utility-discounted predictive accuracy.
 International Journal of Approximate Reasoning 53(8), 2012.
@@ -54,7 +54,7 @@ def undominated(belief: ArrayLike, plausibility: ArrayLike) -> Bools:
 
 
 def undominated_mask(belief: Sequence[float], plausibility: Sequence[float]) -> int:
-    """Return the set-valued prediction of one row as a bit mask: for one, plain numbers are quicker than arrays.
+    """Return the set-valued prediction of one row as a bit mask: for one row, plain numbers are faster than arrays.
 
     Parameters
     ----------
@@ -120,9 +120,10 @@ def u80(sets: ArrayLike, truth: ArrayLike) -> float:
 
 
 def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Return the mean chance that predictions are right, as far as uncertain labels tell (theory §5).
+    """Return the mean probability that predictions are right, according to uncertain labels (theory §5).
 
-    Of a row it is ``BetP`` of the predicted class under the row's label: with precise labels, this is the accuracy.
+    For a row it is ``BetP`` of the predicted class under the row's label; with precise labels, the mean is the
+    accuracy.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Gaussian mixtures with one component a class, fitted by E2M from contours (theory §6).
+"""Gaussian mixtures with one component per class, fitted by E2M from contours (theory §6).
 
-One mixture an attribute, all attributes at once: the attributes are independent problems of the same shape.
+There is one mixture per attribute; all are fitted at once, as independent problems of the same shape.
 """
 
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ from quercus.kernels.forest import (
 )
 
 MAX_STEPS = 1_000
-"""The fit stops after so many steps of E2M, even if it still gains."""
+"""Maximum number of steps of E2M."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixtures:
-    """Mixtures of K attributes, one Gaussian a class.
+    """Mixtures of K attributes, with one Gaussian per class.
 
     Parameters
     ----------
     proportions
-        (K, l) share of each class, summing to 1 in each row; 0 for a class that no row can have, and only for such a
-        class; equal where no value is known.
+        (K, l) share of each class, summing to 1 in each row; 0 exactly for classes that no row can have; equal if no
+        value is known.
     means, deviations
         (K, l) of each component, in the attribute's unit.
     log_likelihood
-        (K,) evidential log-likelihood in nats of the values that are known.
+        (K,) evidential log-likelihood of the known values, in nats.
     steps
         (K,) steps of E2M made.
     """
@@ -53,8 +53,8 @@ class Mixtures:
     def log_densities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ``ln φ(x; μ_k, σ_k)``, float64 (n, K, l), of values (n, K).
 
-        Minus infinity for a class of proportion 0; zero for every class where the value is missing (NaN), so
-        that a missing value tells no class from another.
+        Minus infinity for a class of proportion 0; zero for every class if the value is missing (NaN), so that a
+        missing value does not distinguish classes.
         """
         x = _bounded_values(values)[:, :, np.newaxis]
         logs = _log_normal(x, self.means, self.deviations)
@@ -66,16 +66,16 @@ class Mixtures:
 def column_floor(
     values: NDArray[np.float64], contours: NDArray[np.float64], weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the least deviation of a component, float64 (K,): a share of the column's own deviation.
+    """Return the minimum deviation of a component, float64 (K,): a share of the column's own deviation.
 
     The share is ``0.01 + 0.2 u``, where ``u`` is the mean over the rows of ``min pl / max pl``: 0 when labels
-    are precise, 1 when they are vacuous. Without a floor a component that sits on one row has an infinite
-    likelihood. Precise labels hold every row in its class, so a low floor does; rows that the labels leave free
-    gather in spikes where a number happens to repeat, and a spike is what the smallest entropy then falls for
-    (10-fold accuracy on iris with 9 labels of 10 vacuous: .80 without the second term, .91 with it).
+    are precise, 1 when they are vacuous. Without a floor, a component on a single row has an infinite likelihood. For
+    precise labels, which fix the class of every row, a low floor suffices. Rows with free labels concentrate in spikes
+    where a number happens to repeat, and such a spike would have the smallest entropy (10-fold accuracy on iris with 9
+    of 10 labels vacuous: .80 without the second term, .91 with it).
 
-    So the floor follows the spread of the column, wherever zero lies and whatever its unit. That of a constant column
-    is what rounding may make of its number, so it is never zero.
+    The floor follows the spread of the column, independently of its origin and unit. For a constant column it is the
+    rounding error of its number, so it is never zero.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def column_floor(
 
 
 def _column_origin(x: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return a number of each column (K,) to count from: far from zero, sums lose the digits that tell rows apart."""
+    """Return an origin for each column (K,), since far from zero sums lose the digits in which rows differ."""
     origin: NDArray[np.float64] = x[known.argmax(axis=0), np.arange(x.shape[1])]
     return origin
 
@@ -120,37 +120,36 @@ def fit_mixtures(
 
     E: ``t_ik ∝ pl_ik π_k φ(x_i; μ_k, σ_k)``. M: ``π_k = Σ w t / Σ w``, ``μ_k = Σ w t x / Σ w t``,
     ``σ_k² = Σ w t (x - μ_k)² / Σ w t``, at least the floor squared. The evidential log-likelihood
-    ``Σ_i w_i ln Σ_k pl_ik π_k φ(x_i; μ_k, σ_k)`` never falls, the floor included: in σ the expected
-    log-likelihood has one peak, so at the floor is the best of all that is allowed.
+    ``Σ_i w_i ln Σ_k pl_ik π_k φ(x_i; μ_k, σ_k)`` never decreases, even with the floor: the expected log-likelihood is
+    unimodal in σ, so the floor is the best allowed value.
 
-    A class that only rows without a value can have is told from the others by no value: it gets the mean and the
+    A class that is possible only for rows without a value cannot be distinguished by values: it gets the mean and the
     deviation of the whole column.
 
-    At the start the proportions are those of the M step for ``t_ik ∝ pl_ik``. Means and deviations are those for
-    ``t_ik ∝ pl_ik - min_j pl_ij``, what a contour says beyond ignorance: started from equal shares, vacuous rows would
-    draw all components to the same place. A class that no contour favours has those for ``t_ik ∝ pl_ik`` too. The fit
-    stops after a step that gains less than `epsilon`: the likelihood hardly rises any more, the parameters may still
-    be some way from the maximum.
+    The initial proportions are those of the M step for ``t_ik ∝ pl_ik``. Initial means and deviations are those for
+    ``t_ik ∝ pl_ik - min_j pl_ij``, the information in a contour: with equal initial shares, vacuous rows would pull all
+    components to the same place. For a class that no contour favours, ``t_ik ∝ pl_ik`` is used here too. The fit stops
+    after a step that gains less than `epsilon`; the parameters may then still be some way from the maximum.
 
     Parameters
     ----------
     values
-        (n, K) numbers, NaN where missing: such a row does not count in that column.
+        (n, K) numbers, NaN where missing; a row without a value is ignored in that column.
     contours
         (n, l) plausibility of each class.
     weights
         (n,) non-negative, default 1.
     floor
-        (K,) least deviation, positive; default `column_floor`.
+        (K,) minimum deviation, positive; default `column_floor`.
     epsilon
         The fit stops after a step that gains less, in nats; positive.
     max_steps
-        Most steps.
+        Maximum number of steps.
 
     Raises
     ------
     InvalidInput
-        When an argument breaks one of these rules.
+        If an argument is not as described.
 
     Examples
     --------
@@ -188,7 +187,9 @@ def fit_mixtures(
         mean, deviation = _column_moments(numbers.T, known.T * w[:, np.newaxis])
         means[column, k] = mean[column]
         deviations[column, k] = np.maximum(deviation, least)[column]
-    least_shares = np.where(possible_classes(pl, w), TINY, 0.0)  # a share that underflows rules no class out
+    least_shares = np.where(
+        possible_classes(pl, w), TINY, 0.0
+    )  # a share that underflows must not rule out a class
     return Mixtures(
         np.maximum(proportions, least_shares), means + origin[:, np.newaxis], deviations, likelihood, steps
     )
@@ -202,7 +203,7 @@ def possible_classes(contours: NDArray[np.float64], weights: NDArray[np.float64]
 def unseen_classes(
     known: NDArray[np.bool_], contours: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return the classes that only rows without a value can have, (K, l), in columns with a value.
+    """Return the classes that are possible only for rows without a value, (K, l), in columns with any value.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Nested masses from class densities, many at once (theory §6; Gao, Wang, Ma 2022, section 3.1.2).
 
-The densities of a value under each class, normalised to sum 1 and ranked, go to nested sets: the r-th
-largest to the set of the r top classes. Everything stays in logarithms, so that evidence against a class
-never becomes certain by underflow.
+The densities of a value under each class, normalised to sum 1 and ranked, are assigned to nested sets: the r-th largest
+to the set of the r top classes. All computations are in logarithms, so that evidence against a class never becomes
+certain by underflow.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.rules.ties import TIE
 
 MASS_ROUNDING = 1e-15
-"""Differences of commonalities below it are noise."""
+"""Smaller differences of commonalities are noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +28,9 @@ class ConsonantMasses:
     Parameters
     ----------
     order
-        (n, l) classes from the densest to the least dense, tied ones in declared order.
+        (n, l) classes by descending density, tied ones in declared order.
     log_masses
-        (n, l) log of the mass of the set of the first r + 1 classes of `order`; minus infinity without mass.
+        (n, l) log of the mass of the set of the first r + 1 classes of `order`; minus infinity for no mass.
     """
 
     order: NDArray[np.int64]
@@ -40,8 +40,9 @@ class ConsonantMasses:
     def of(cls, log_densities: Floats) -> "ConsonantMasses":
         """Return the nested masses of log densities (n, l), at least one of which is finite in each row.
 
-        Densities within a relative 1e-9 of the next larger are tied; tied ones go together to the largest of
-        their sets. (Relative: 1e-20 and 1e-40 differ, and where evidence piles up, the difference counts.)
+        Densities within a relative 1e-9 of the next larger one are tied; tied densities all go to the largest of their
+        sets. (The tolerance is relative because the difference between 1e-20 and 1e-40 matters when evidence
+        accumulates.)
         """
         top = log_densities.max(axis=-1, keepdims=True)
         logs = log_densities - top
@@ -86,8 +87,8 @@ class ConsonantMasses:
 def log_commonalities(log_contours: Floats) -> Floats:
     """Return the log commonality of every set, float64 (n, 2^l), of nested masses with contours (n, l).
 
-    ``Q(B) = min_{c ∈ B} pl(c)`` for nested masses: the sets that contain B are those that reach down to the
-    lowest of its classes. Added up, these combine the masses by the conjunctive rule. Column = mask; ``Q(∅) = 1``.
+    ``Q(B) = min_{c ∈ B} pl(c)`` for nested masses: the sets that contain B are those that include its lowest class.
+    Sums of log commonalities combine the masses by the conjunctive rule. Column = mask; ``Q(∅) = 1``.
 
     Raises
     ------
@@ -128,21 +129,21 @@ def log_commonalities_of(m: MassFunction) -> Floats:
 def normalised_masses(log_commonalities: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the masses of every set, float64 (n, 2^l), of summed log commonalities (n, 2^l): Dempster's rule.
 
-    ``m(A) = Σ_{B ⊇ A} (-1)^{|B∖A|} Q(B)``, scaled by the largest Q of a single class first, so masses are exact
-    to about 1e-15 of the whole, however much conflict there was. Smaller ones are left out.
+    ``m(A) = Σ_{B ⊇ A} (-1)^{|B∖A|} Q(B)``, scaled first by the largest Q of a single class, so masses are exact to
+    about 1e-15 of the whole, whatever the conflict. Smaller masses are omitted.
 
     Returns
     -------
     masses
-        Summing to 1 in each row, none on the empty set; NaN where all conflicts.
+        Summing to 1 in each row, none on the empty set; NaN for total conflict.
     conflict
-        (n,) whether no class is possible for all that was combined.
+        (n,) whether there is total conflict.
     """
     sets = log_commonalities.shape[-1]
     size = sets.bit_length() - 1
     top = log_commonalities[..., 1 << np.arange(size)].max(axis=-1)
     conflict = np.isneginf(top)
-    q = np.zeros(log_commonalities.shape)  # the empty set has none: it would only overflow
+    q = np.zeros(log_commonalities.shape)  # not for the empty set, which would only overflow
     q[..., 1:] = np.exp(log_commonalities[..., 1:] - np.where(conflict, 0.0, top)[..., np.newaxis])
     for c in range(size):
         pairs = q.reshape(*q.shape[:-1], sets >> (c + 1), 2, 1 << c)
@@ -169,7 +170,7 @@ def pignistic_of(masses: Floats) -> Floats:
 
 def _tied_with_previous(ranked: Floats) -> NDArray[np.bool_]:
     """Return whether each of (n, l) ranked logs is tied with the one before it; the first never is."""
-    with np.errstate(invalid="ignore"):  # minus infinity less itself: both impossible, so tied
+    with np.errstate(invalid="ignore"):  # minus infinity minus itself: both impossible, so tied
         gap = ranked[..., :-1] - ranked[..., 1:]
     tied = np.zeros(ranked.shape, dtype=bool)
     tied[..., 1:] = (gap <= TIE) | np.isnan(gap)
@@ -186,7 +187,7 @@ def _in_declared_order(order: NDArray[np.int64], ranked: Floats) -> NDArray[np.i
 
 
 def _gather_ties(ranked: Floats) -> Floats:
-    """Return ranked logs (n, l) with the sum of every run of tied ones at the run's last place."""
+    """Return ranked logs (n, l) with the sum of every run of tied values at the run's last position."""
     tied = _tied_with_previous(ranked)
     logs = ranked.copy()
     for r in range(1, ranked.shape[-1]):

@@ -19,14 +19,14 @@ from quercus.trees.learners.predicting import LearnedModel, TreeModel, distinct_
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.tree.flat import FlatTree
 
-NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised
+NO_DIGITS = 1e-300  # smaller sums of products cannot be normalised
 
 Combine = Literal["dempster", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
 class OneAgainstRest(LearnedModel):
-    """A tree a class against the rest, and how their masses become one.
+    """One tree per class against the rest, and the combination of their masses.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class OneAgainstRest(LearnedModel):
     size
         Number of classes.
     models
-        One a class; their class 0 is the class, their class 1 the rest.
+        One per class; their class 0 is the class, their class 1 the rest.
     combine
-        ``"dempster"`` or ``"mean"`` of the vacuous extensions; the mean also where they conflict totally.
+        ``"dempster"`` or ``"mean"`` of the vacuous extensions; the mean also in case of total conflict.
     """
 
     attributes: tuple[Attribute, ...]
@@ -60,11 +60,11 @@ class OneAgainstRest(LearnedModel):
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)[index]
 
     def _distinct_masses(self, cells: UncertainValues) -> tuple[list[MassFunction], Ints]:
-        """Return the different masses of rows, and which of them each row has."""
+        """Return the distinct masses of rows, and the index of each row's mass."""
         parts = [model.predict_cells(cells).masses for model in self.models]
         shared = [
             part for part in parts if isinstance(part, RepeatedMasses)
-        ]  # all of them: leaves hold masses
+        ]  # never None: leaves have masses
         together, index = distinct_rows(np.column_stack([part.which for part in shared]))
         extended = [
             [extend_vacuously(mass, self.size, klass) for mass in part.distinct]
@@ -75,7 +75,7 @@ class OneAgainstRest(LearnedModel):
             masses = [part[at] for part, at in zip(extended, some, strict=True)]
             try:
                 found.append(reduce(dempster, masses) if self.combine == "dempster" else mean_mass(masses))
-            except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
+            except TotalConflict:  # possible if rows weigh so much that no doubt is left
                 found.append(mean_mass(masses))
         return found, index
 
@@ -94,11 +94,11 @@ def extend_vacuously(mass: MassFunction, size: int, klass: int) -> MassFunction:
 
 
 def pignistic_together(masses: Floats, combine: Combine) -> Floats:
-    """Return BetP of the masses of one tree a class put together, (n, l), without their focal sets.
+    """Return BetP of the combined masses of one tree per class, (n, l), without enumerating focal sets.
 
-    Tree ``k`` gives ``a_k`` to its class, ``b_k`` to the others, ``c_k`` to all. Under Dempster's rule what meets in
-    ``{k}`` is ``a_k Π_{j≠k} (1 - a_j)``, and what meets in a set ``A`` of undecided trees
-    ``Π_{j∈A} c_j Π_{j∉A} b_j``. The share of ``k`` in the latter counts the sets by their size: it is
+    Tree ``k`` gives ``a_k`` to its class, ``b_k`` to the others, ``c_k`` to all. Under Dempster's rule, ``{k}`` gets
+    ``a_k Π_{j≠k} (1 - a_j)``, and a set ``A`` of undecided trees
+    ``Π_{j∈A} c_j Π_{j∉A} b_j``. The share of ``k`` in the latter is
     ``c_k Σ_s e_s / (s + 1)`` with ``e_s`` the coefficient of ``z^s`` in ``Π_{j≠k} (b_j + c_j z)``.
 
     Parameters
@@ -106,7 +106,7 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
     masses
         (n, l, 3) of the class, the rest and both.
     combine
-        ``"dempster"`` or ``"mean"``; the mean also where they conflict totally.
+        ``"dempster"`` or ``"mean"``; the mean also in case of total conflict.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Prediction by learned models (theory §4).
 
-The row goes down every branch that it may take. If the leaves that it reaches hold mass functions, the disjunctive
-rule combines them, because at least one of them is right. Otherwise their probabilities are averaged by the weight of
-the branches, as in C4.5.
+The row goes down every branch that it may take. If its leaves have mass functions, these are combined by the
+disjunctive rule, because at least one of them is right. Otherwise the probabilities are averaged by the weight of the
+branches, as in C4.5.
 
-An unknown value takes the branch of missing values if the node has one, that is, if training had such values; otherwise
-it takes all branches. If no branch is for the value, the node itself predicts (theory §3.4).
+An unknown value takes the branch of missing values if the node has one, that is, if such values occurred in training;
+otherwise it takes all branches. If there is no branch for a value, the node itself predicts (theory §3.4).
 """
 
 import math
@@ -45,7 +45,7 @@ _ROW.setflags(write=False)
 class LearnedModel(ABC):
     """A model that predicts; see `quercus.trees.learners.learner.fit`.
 
-    It is a value: it can be pickled, and compared through its trees.
+    It is immutable, can be pickled, and can be compared through its trees.
     """
 
     attributes: tuple[Attribute, ...]
@@ -54,17 +54,17 @@ class LearnedModel(ABC):
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:
-        """The trees as arrays; none of a model that is not a tree."""
+        """The trees as arrays; empty for a model without trees."""
         return ()
 
     @property
     def calibration(self) -> Calibration:
-        """The scores for prediction sets of stated coverage; none of a learner that does not keep them."""
+        """The scores for prediction sets of stated coverage; empty if the learner does not keep them."""
         return UNKNOWN
 
     @property
     def branches_are_classes(self) -> bool:
-        """True if a row goes down the branch of a class, whatever the attribute."""
+        """True if branches stand for classes, for every attribute."""
         return False
 
     @abstractmethod
@@ -72,28 +72,28 @@ class LearnedModel(ABC):
         """Return the model's predictions for rows of cells."""
 
     def overlaps(self, _cells: UncertainValues) -> Floats | None:
-        """Return how much of the doubt about rows of cells is overlap, (n,) in bits; None: nobody can tell."""
+        """Return the part of the doubt about rows of cells that is overlap, (n,) in bits; None if unknown."""
         return None
 
     def doubt(self, cells: UncertainValues, theta: Floats) -> Doubt | None:
-        """Return the doubt about rows of cells with these predicted probabilities (n, l); None: see `overlaps`."""
+        """Return the doubt about rows of cells with predicted probabilities `theta` (n, l); None: see `overlaps`."""
         overlaps = self.overlaps(cells)
         return None if overlaps is None else Doubt.of(theta, overlaps)
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
-        """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
+        """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant per row.
 
-        If the model has no masses, its probabilities are weakened by the small number of their rows.
+        If the model has no masses, its probabilities are discounted for the small number of their rows.
         """
         raise NotImplementedError(f"the masses of {type(self).__name__} cannot be combined")
 
     def stored_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what the learner's `restore_model` makes the model of again: values of JSON, and arrays by name.
+        """Return the state for the learner's `restore_model`: JSON values, and arrays by name.
 
-        For models of a class that `quercus.trees.learners.stored` does not know, whatever package their learner is of.
-        Those that it knows are stored by their trees.
+        Needed for model classes that `quercus.trees.learners.stored` does not know; those that it knows are stored by
+        their trees.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it is stored")
+        raise NotImplementedError(f"{type(self).__name__} does not define how it is stored")
 
     @property
     def trees(self) -> tuple[Node, ...]:
@@ -101,9 +101,9 @@ class LearnedModel(ABC):
         return tuple(flat.tree() for flat in self.flat_trees)
 
     def predict_row(self, row: list[float]) -> RowPrediction | None:
-        """Return the prediction for one row of known values (K,): that of `predict`.
+        """Return the prediction of `predict` for one row of known values (K,).
 
-        None of a model that predicts one row no faster than many.
+        None if the model has no faster method for single rows.
         """
         return None
 
@@ -119,7 +119,7 @@ class LearnedModel(ABC):
         Raises
         ------
         InvalidInput
-            When `values` has another shape or is not an array of numbers.
+            If `values` has another shape or is not an array of numbers.
         """
         return self.predict_cells(UncertainValues.of_values(values, self.attributes))
 
@@ -134,7 +134,7 @@ class LearnedModel(ABC):
         Raises
         ------
         InvalidInput
-            When a value is impossible; the field names row and attribute.
+            If a value is impossible; the field names row and attribute.
         """
         return self.predict_cells(UncertainValues.of_rows(rows, self.attributes))
 
@@ -152,8 +152,7 @@ class TreeModel(LearnedModel):
     flat
         The tree.
     edges
-        Inner edges of the bins that numeric attributes are cut into, where the tree has such codes; none for
-        splits at thresholds.
+        Inner edges of the bins of numeric attributes, if the tree has such codes; empty for splits at thresholds.
     """
 
     attributes: tuple[Attribute, ...]
@@ -207,12 +206,12 @@ class TreeModel(LearnedModel):
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
 
     def end_of_row(self, row: Sequence[float]) -> int:
-        """Return the node where a row of values (K,) ends; an unknown one follows no branch but its own."""
+        """Return the node where a row of values (K,) ends; unknown values follow only the branch of missing values."""
         code = self.encoder.code
         return self.flat.end_of_row(lambda k: code(k, row[k]), row)
 
     def nodes_of(self, cells: UncertainValues) -> tuple[Ints, Ints]:
-        """Return the node where each row ends, (n,), and the rows that may end at several: the last common one."""
+        """Return the node where each row ends, (n,), or the last common node of several, and the rows with several."""
         nodes, open_rows = self._end_nodes(cells)
         if open_rows.size:
             rows, ends, _ = row_shares(self.branch_values, cells.take(open_rows))
@@ -245,7 +244,7 @@ class TreeModel(LearnedModel):
         return BranchValues.of(self.flat, self.encoder)
 
     def _end_nodes(self, cells: UncertainValues) -> tuple[Ints, Ints]:
-        """Return the node where each row ends, (n,), and the rows that may end at several, whose node is arbitrary."""
+        """Return the node where each row ends, (n,), and the rows that may end at several (it is arbitrary)."""
         values, flat = cells.values, self.flat
         if len(values) == 1 and not cells.parts:
             row = values[0].tolist()
@@ -265,9 +264,9 @@ class TreeModel(LearnedModel):
 def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
     """Return the probabilities of each node as a mass function (theory §5).
 
-    ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
-    total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say. A node that
-    predicts as its parent does relies on the parent's rows.
+    ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference of
+    total-uncertainty trees. With a Bayesian mass, one small leaf could veto a class. A node that predicts like its
+    parent uses the parent's rows.
     """
     size = flat.theta.shape[1]
     weight = flat.weight[nearest_speaking(flat.parent, flat.as_parent)][:, np.newaxis]
@@ -286,14 +285,14 @@ def mean_mass(masses: Sequence[MassFunction]) -> MassFunction:
 
 
 def distinct_rows(columns: Ints) -> tuple[Ints, Ints]:
-    """Return the different rows of (n, m) whole numbers, and which of them each row is, (n,)."""
+    """Return the distinct rows of integers (n, m), and the index of each row among these, (n,)."""
     rows, index = np.unique(columns, axis=0, return_inverse=True)
     return rows, index.ravel()
 
 
 def _commonalities_of(masses: Sequence[MassFunction] | None) -> Floats:
     if not isinstance(masses, RepeatedMasses):
-        raise TypeError("a model with masses shares them")
+        raise TypeError("a model with masses must provide them")
     used, index = np.unique(masses.which, return_inverse=True)
     logs = [log_commonalities_of(masses.distinct[i]) for i in used]
     size = masses.distinct[0].size
@@ -310,7 +309,7 @@ def _weighted_mean(parts: Sequence[tuple[MassFunction, float]]) -> MassFunction:
 
 
 def _averaged_ends(column: Floats, rows: Ints, ends: Ints, shares: Floats, count: int) -> Floats:
-    """Return the mean of (nodes, l) over the ends of each row by their shares, (count, l)."""
+    """Return the mean of a column (nodes, l) over the ends of each row, weighted by their shares, (count, l)."""
     weighted = shares[:, np.newaxis] * column[ends]
     return np.stack([np.bincount(rows, part, count) for part in weighted.T], axis=1)
 
@@ -318,14 +317,14 @@ def _averaged_ends(column: Floats, rows: Ints, ends: Ints, shares: Floats, count
 def disjunction_of_ends(
     masses: Sequence[MassFunction], rows: Ints, ends: Ints, count: int
 ) -> tuple[list[MassFunction], Ints]:
-    """Return the disjunction of the masses at the ends of each row: the different ones, and which each row has.
+    """Return the disjunction of the masses at the ends of each row: the distinct results, and the index of each row's.
 
     Parameters
     ----------
     masses
         Mass function of each node.
     rows, ends
-        (ends,) row and node; every row in [0, `count`) has one, and a node counts once.
+        (ends,) row and node; every row in [0, `count`) has at least one, and no node twice.
     count
         Number of rows.
     """
@@ -344,12 +343,12 @@ def disjunction_of_ends(
 
 
 def last_common_node(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints:
-    """Return the last node that is on the way to all ends of each row, (count,)."""
+    """Return the last node on the paths to all ends of each row, (count,)."""
     low = np.full(count, flat.size)
     high = np.zeros(count, dtype=np.int64)
     np.minimum.at(low, rows, ends)
     np.maximum.at(high, rows, ends)
     last = flat.last_below
-    while (above := last[low] < high).any():  # in pre-order a subtree is a stretch of nodes
+    while (above := last[low] < high).any():  # in pre-order, a subtree is a range of nodes
         low = np.where(above, flat.parent[low], low)
     return low

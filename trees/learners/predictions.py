@@ -1,4 +1,4 @@
-"""Predictions of learned models: class, probabilities, bounds, masses, and the classes that none dominates."""
+"""Predictions of learned models: class, probabilities, bounds, masses, and undominated classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ class RepeatedMasses(Sequence[MassFunction]):
     Parameters
     ----------
     distinct
-        The different ones.
+        The distinct mass functions.
     which
-        (n,) which of them each row has.
+        (n,) index of each row's mass function.
     """
 
     def __init__(self, distinct: Sequence[MassFunction], which: Ints) -> None:
@@ -47,7 +47,7 @@ class RepeatedMasses(Sequence[MassFunction]):
 
 
 class DenseMasses(Sequence[MassFunction]):
-    """A mass function a row, kept as the masses (n, 2^l) of every set by its bit mask."""
+    """One mass function per row, stored as the masses (n, 2^l) of every set by its bit mask."""
 
     def __init__(self, masses: Floats) -> None:
         self.masses = masses
@@ -70,23 +70,22 @@ class Predictions:
     Parameters
     ----------
     klass
-        (n,) predicted class: the likeliest, of tied ones the first.
+        (n,) predicted class: the likeliest; of tied ones, the first.
     theta
-        (n, l) probability of each class; BetP of the mass function where there is one.
+        (n, l) probability of each class; BetP of the mass function, if there is one.
     belief, plausibility
-        (n, l) lower and upper bound of the probability of each class; theory §1.5 says what each learner bounds it by.
+        (n, l) lower and upper bound of the probability of each class; theory §1.5 defines the bounds of each learner.
     masses
-        A mass function a row, None where the model has none.
+        One mass function per row; None if the model has none.
     nodes
-        (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
-        model has several trees.
+        (n,) node of the tree where the row ends; if there are several, their last common node. None if the model has
+        several trees.
     several
-        Rows that may end at several nodes of the only tree; the others have the predictions of the
-        node.
+        Rows that may end at several nodes of the only tree; the others have the predictions of their node.
     conflict
-        (n,) bool: what is put together contradicts itself completely, so that the mass is a mean.
+        (n,) bool: the combined evidence is in total conflict, so that the mass is a mean.
     ranking
-        (n, l) what the class is chosen by, where that is not the probability: OBE takes the most plausible one.
+        (n, l) criterion for the class, if it is not the probability: OBE takes the most plausible class.
     """
 
     klass: Ints
@@ -122,17 +121,17 @@ class Predictions:
 
     @property
     def pignistic(self) -> Floats:
-        """(n, l) pignistic probability of each class: what `theta` is too."""
+        """(n, l) pignistic probability of each class; the same as `theta`."""
         return self.theta
 
     @property
     def likeliest(self) -> Bools:
-        """The classes that tie for the prediction, (n, l): all of them where nothing is known."""
+        """The classes that are tied for the prediction, (n, l); all of them if nothing is known."""
         return tied_for_largest(self.theta if self.ranking is None else self.ranking)
 
     @property
     def classes(self) -> Bools:
-        """The set-valued predictions, (n, l): every class that none dominates.
+        """The set-valued predictions, (n, l): the undominated classes.
 
         A class dominates another when its belief exceeds the other's plausibility (interval dominance).
         """
@@ -169,7 +168,7 @@ class Predictions:
 
 
 class RowPrediction(NamedTuple):
-    """The prediction for one row of known values, see `Predictions`: for one, plain numbers are quicker than arrays."""
+    """The prediction for one row of known values, see `Predictions`, in plain numbers, which are faster than arrays."""
 
     klass: int
     theta: list[float]
@@ -191,6 +190,6 @@ def tied_for_largest(theta: Floats) -> Bools:
 
 
 def singleton_beliefs(mass: MassFunction) -> tuple[float, ...]:
-    """Return the belief of each class, (l,): the mass of the set of it alone."""
+    """Return the belief of each class, (l,): the mass of its singleton."""
     known = dict(mass.focal)
     return tuple(known.get(1 << c, 0.0) for c in range(mass.size))

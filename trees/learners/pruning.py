@@ -1,13 +1,13 @@
 """Pruning of grown trees by their class counts, from the leaves up: χ² for ID3, pessimistic errors for C4.5.
 
-Only the nodes are looked at: class probabilities ``theta`` and the weight of their rows, whose product is the count of
-each class. A pruned node says so, `Stop.PRUNED`; it keeps the gains that were looked at. Evidential trees are pruned by
-their labels (`quercus.trees.rules.evidential_pruning`).
+Pruning uses only the nodes' class probabilities ``theta`` and weights, whose product is the count of each class. A
+pruned node has `Stop.PRUNED`, and keeps its gains. Evidential trees are pruned by their labels
+(`quercus.trees.rules.evidential_pruning`).
 
-C4.5's program prunes in two steps (Quinlan 1993, chapter 4). A subtree *collapses* that makes no fewer errors on its
-own rows than a leaf would. Then, from the leaves up, a node becomes a leaf, or what stands below its largest branch,
-where the pessimistic number of errors does not suffer by more than 0.1. A subtree that is raised keeps its tests, and
-gets all rows of the node that it replaces.
+C4.5's program prunes in two steps (Quinlan 1993, chapter 4). A subtree *collapses* if it makes no fewer errors on its
+own rows than a leaf would. Then, from the leaves up, a node is replaced by a leaf, or by the subtree of its largest
+branch, if this does not increase the pessimistic number of errors by more than 0.1. A raised subtree keeps its tests,
+and gets all rows of the node that it replaces.
 """
 
 from collections.abc import Callable, Generator
@@ -21,23 +21,23 @@ from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, Sp
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Node, Stop
 
-ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
-COLLAPSE_SLACK = 1e-3  # errors; of C4.5's program
+ERROR_SLACK = 0.1  # errors; as in the C4.5 program, which also prunes if the result is this little worse
+COLLAPSE_SLACK = 1e-3  # errors; as in the C4.5 program
 
 
 def prune_idle(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
-    """Return `tree` with every node replaced by a leaf whose split is idle, the deepest first.
+    """Return `tree` with every node whose split is idle replaced by a leaf, the deepest first.
 
     Parameters
     ----------
     tree
-        Not changed.
+        The tree, which is not changed.
     is_idle
-        Given a node that is split, everything below it already pruned, whether the split is to go.
+        Given an inner node whose subtrees are already pruned, returns whether to remove its split.
     """
     rows = list(tree.preorder())
     below: list[dict[int, Node]] = [{} for _ in rows]
-    for index in range(len(rows) - 1, -1, -1):  # children before their parents; never recursive
+    for index in range(len(rows) - 1, -1, -1):  # children before their parents; not recursive
         node, parent, code = rows[index]
         if not node.is_leaf:
             node = replace(node, children=dict(reversed(below[index].items())))
@@ -55,24 +55,24 @@ def as_leaf(node: Node) -> Node:
 
 
 def check_level(value: float, field: str) -> float:
-    """Return a level, which must lie in (0, 1)."""
+    """Return a level if it lies in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise InvalidInput(field, f"is {shown(value)}, must lie in (0, 1)")
     return float(value)
 
 
 def prune_chi_square(tree: Node, significance: float) -> Node:
-    """Prune splits that chance explains (theory §7).
+    """Prune splits that are explained by chance (theory §7).
 
     A node whose children are all leaves is pruned when ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` is below the
     ``1 - significance`` quantile of χ², with ``n_hc`` the rows of class ``c`` behind branch ``h`` and
     ``n̂_hc = n_c n_h / n``. The degrees of freedom are ``(r - 1)(l - 1)`` for ``r`` populated branches and
-    ``l`` classes that occur at the node: a class that does not has ``n̂_hc = 0`` and adds nothing to ``Δ``.
+    ``l`` classes that occur at the node: others have ``n̂_hc = 0`` and add nothing to ``Δ``.
 
     Parameters
     ----------
     tree
-        Its nodes' `theta` are relative frequencies of classes, as ID3's and C4.5's.
+        A tree whose `theta` are relative frequencies of classes, as in ID3 and C4.5.
     significance
         In (0, 1): the smaller, the more is pruned.
 
@@ -112,9 +112,9 @@ def chi_square(counts: Floats) -> tuple[float, int]:
 def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
     """Return ``U_CF(E, N)``, the upper confidence limit of an error rate.
 
-    It is the rate ``p`` at which as few as ``E`` errors among ``N`` have probability ``CF``: the ``1 - CF``
-    quantile of Beta(E + 1, N - E), which also serves parts of rows. For ``E = 0`` that is ``1 - CF^(1/N)``. For other
-    ``E`` C4.5's program approximates the limit, and differs in the third digit: ``U(1, 16)`` is .160, printed .157.
+    It is the rate ``p`` at which at most ``E`` errors among ``N`` have probability ``CF``: the ``1 - CF`` quantile of
+    Beta(E + 1, N - E), which is also defined for fractional rows. For ``E = 0`` it is ``1 - CF^(1/N)``. For other
+    ``E``, the C4.5 program approximates the limit, and differs in the third digit: ``U(1, 16)`` is .160, printed .157.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
 
 
 def leaf_errors(node: Node, confidence: float) -> float:
-    """Return the pessimistic number of errors of a node, were it a leaf."""
+    """Return the pessimistic number of errors of a node as a leaf."""
     errors = max(0.0, node.size * (1 - node.theta[node.klass]))
     return node.size * pessimistic_rate(errors, node.size, confidence)
 
@@ -163,13 +163,13 @@ def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence:
     tree, place
         The tree and the rows of its root.
     rules
-        They distribute rows among branches, and say what nodes predict.
+        The rules that distribute rows among branches, and determine predictions.
     confidence
         ``CF`` in (0, 1): the smaller, the more is pruned.
     """
 
     def pruned(node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
-        """Return the pruned node; a yield of another node's task returns that node pruned."""
+        """Return the pruned node; yielding the task of another node returns that node pruned."""
         if node.is_leaf:
             return node
         places = {child.path[-1][1]: child for child in rules.branches(place, _choice_of(node))}
@@ -177,7 +177,7 @@ def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence:
         for code, child in node.children.items():
             below[code] = yield child, places[code]
         node = replace(node, children=below)
-        largest = max(below.values(), key=lambda child: child.size)  # of equal ones the first
+        largest = max(below.values(), key=lambda child: child.size)  # of equal ones, the first
         raised = grow_tree(place, _Replay(largest, place.depth, rules))
         alone, whole = leaf_errors(node, confidence), subtree_errors(node, confidence)
         above = subtree_errors(raised, confidence)
@@ -187,7 +187,7 @@ def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence:
             return (yield raised, place)
         return node
 
-    waiting = [pruned(tree, place)]  # in place of recursion: a tree may be deeper than Python's stack
+    waiting = [pruned(tree, place)]  # instead of recursion: a tree may be deeper than Python's stack
     result: Node | None = None
     while waiting:
         try:
@@ -203,14 +203,14 @@ def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence:
 
 @dataclass(frozen=True, eq=False)
 class _Replay(GrowthRules):
-    """Rules that grow a tree that is there again, from other rows."""
+    """Rules that grow an existing tree again from other rows."""
 
     tree: Node
-    depth: int  # of the place where it is put
+    depth: int  # of the position where the tree is placed
     rules: GrowthRules
 
     def _node_at(self, place: OpenNode) -> Node | None:
-        """Return the node at the same place; None where no row took the branch so far."""
+        """Return the node at the same place; None if no row took this branch before."""
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)

@@ -1,4 +1,4 @@
-"""The recent accuracy of a model, on rows whose label came after the prediction (theory §10.7)."""
+"""The recent accuracy of a model, on rows whose label arrived after the prediction (theory §10.7)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import consonant_pignistic, is_precise
 
 BLOCK = 50  # rows
-BLOCKS = 20  # that are kept
+BLOCKS = 20  # number of blocks kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class AccuracyBlock:
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
     unasked_rows, unasked_expected
-        The same of the rows whose label no query asked for: no strategy chose them.
+        The same for rows whose label no query asked for, that is, which no strategy selected.
     confusion
         The precise rows by class: predicted, that of the label, and their number; in order, without empty cells.
     """
@@ -43,7 +43,7 @@ class AccuracyBlock:
 
     @classmethod
     def of(cls, predicted: Ints, contours: Floats, asked: Bools | None = None) -> "AccuracyBlock":
-        """Return how right the classes (n,) were, given the contours (n, l) of the labels that came after them.
+        """Return the accuracy of predicted classes (n,), given the contours (n, l) of the later labels.
 
         `asked` (n,): whether a query asked for the label; None: of all.
 
@@ -83,7 +83,7 @@ class AccuracyBlock:
 
 
 def sum_of_cells(cells: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
-    """Return the cells of a confusion matrix in order, those of the same classes added."""
+    """Return the cells of a confusion matrix in order, with cells of the same classes added up."""
     found: Counter[tuple[int, int]] = Counter()
     for said, holds, count in cells:
         found[said, holds] += count
@@ -93,21 +93,23 @@ def sum_of_cells(cells: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int,
 def count_rows(
     blocks: Sequence[AccuracyBlock], predicted: Ints, contours: Floats, asked: Bools | None = None
 ) -> tuple[AccuracyBlock, ...]:
-    """Return the last `BLOCKS` blocks after more rows: the newest block is filled up to 50 rows before the next begins.
+    """Return the last `BLOCKS` blocks after more rows; a block is filled up to 50 rows before the next one begins.
 
     Parameters
     ----------
     blocks
-        Those before, the oldest first.
+        The earlier blocks, oldest first.
     predicted
-        (n,) the classes that were predicted.
+        (n,) the predicted classes.
     contours
-        (n, l) of the labels that came after.
+        (n, l) contours of the labels that arrived afterwards.
     asked
         (n,) whether a query asked for the label; None: of all.
     """
     found = list(blocks)
-    at = max(0, len(predicted) - (BLOCKS + 1) * BLOCK)  # earlier rows of a large batch do not count
+    at = max(
+        0, len(predicted) - (BLOCKS + 1) * BLOCK
+    )  # earlier rows of a large batch would be dropped anyway
     while at < len(predicted):
         if not found or found[-1].rows >= BLOCK:
             found.append(AccuracyBlock())

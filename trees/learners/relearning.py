@@ -1,7 +1,7 @@
-"""The fold of the log for learners that learn again from all evidence, where `quercus.trees.growth.stream` follows it.
+"""The fold of the log for learners that learn anew from all evidence, unlike `quercus.trees.growth.stream`.
 
-A model is a function of the evidence alone: the rows and their labels, in the order of the log. Labels
-are taken in full: as contours and, for learners that use them, as mass functions.
+A model is a function of the evidence alone: the rows and their labels, in the order of the log. Labels are kept in
+full: as contours and, for learners that use them, as mass functions.
 """
 
 from array import array
@@ -32,12 +32,12 @@ from quercus.trees.tree.encoding import Parts, Range, check_uncertain
 from quercus.trees.tree.flat import FlatTree
 
 MAX_SETS_OF_A_LABEL = 1_024
-"""Focal sets that a learner takes of a label: trees add up those of all their rows."""
+"""Maximum number of focal sets of a label for a learner, since trees add up those of all rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownLabel:
-    """The label of an instance as known now: a contour (l,) and a mass function."""
+    """The current label of an instance: a contour (l,) and a mass function."""
 
     contour: Floats
     mass: MassFunction
@@ -63,10 +63,10 @@ class KnownLabel:
 def combined_mass(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
     """Return the mass function after an answer.
 
-    A certain answer (one class, reliability 1) replaces what is known. Any other is discounted and combined with it
-    by Dempster's rule; where the two contradict each other completely, the answer replaces it. Where the result has too
-    many focal sets, the consonant mass function of the combined contour takes their place: it keeps the plausibility
-    of each class, and forgets which sets it came from.
+    A certain answer (one class, reliability 1) replaces the known label. Any other is discounted and combined with it
+    by Dempster's rule; in case of total conflict, the answer replaces the label. If the result has too many focal sets,
+    it is replaced by the consonant mass function of the combined contour, which preserves the plausibility of each
+    class.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def combined_mass(known: MassFunction, answer: MassFunction, reliability: float)
 
 
 def few_sets(mass: MassFunction) -> MassFunction:
-    """Return a mass function of at most 1,024 focal sets: in place of a larger one, the consonant one."""
+    """Return a mass function with at most 1,024 focal sets, replacing larger ones by the consonant mass function."""
     return mass if len(mass.focal) <= MAX_SETS_OF_A_LABEL else consonant_mass(mass.contour())
 
 
@@ -97,17 +97,17 @@ class LoggedEvidence:
     Parameters
     ----------
     specification
-        In force now; `specification` may be set to another of the same attributes and frame.
+        The current specification; it may be replaced by another one with the same attributes and frame.
     """
 
     def __init__(self, specification: Specification) -> None:
         self.specification = specification
         self._values: list[Floats] = []
         self._parts: dict[tuple[int, int], tuple[Range, ...]] = {}
-        self._labels: dict[Label, int] = {}  # number of each different label
+        self._labels: dict[Label, int] = {}  # number of each distinct label
         self._distinct: list[KnownLabel] = []  # the distinct labels, in order of their numbers
         self._which = array("i")  # number of the label of each instance
-        self._known: dict[int, KnownLabel] = {}  # after answers
+        self._known: dict[int, KnownLabel] = {}  # labels after answers
 
     def __len__(self) -> int:
         return len(self._which)
@@ -120,7 +120,7 @@ class LoggedEvidence:
         Raises
         ------
         InvalidInput
-            When a value is impossible; then nothing is taken.
+            If a value is impossible; then nothing is added.
         """
         checked = check_uncertain(self.specification, values, parts)
         if len(checked) != len(labels):
@@ -153,12 +153,12 @@ class LoggedEvidence:
             self._known[instance] = now
 
     def known_label(self, instance: int) -> KnownLabel:
-        """Return the present label of an instance.
+        """Return the current label of an instance.
 
         Raises
         ------
         InvalidInput
-            When there is no such instance.
+            If there is no such instance.
         """
         if not 0 <= instance < len(self):
             raise InvalidInput("instance", f"is {instance}, there are {len(self)} instances")
@@ -178,7 +178,7 @@ class LoggedEvidence:
         return UncertainValues(self.values, self._parts)
 
     def contours(self) -> Floats:
-        """Return the present contour of each row, (n, l)."""
+        """Return the current contour of each row, (n, l)."""
         size = self.specification.frame.size
         of_labels = np.array([known.contour for known in self._distinct]).reshape(-1, size)
         found: Floats = of_labels[np.array(self._which, dtype=np.int64)]
@@ -189,7 +189,7 @@ class LoggedEvidence:
     def table(self) -> Table | None:
         """Return the rows and their labels; None if there are none.
 
-        A nominal attribute has as many values as were declared or seen.
+        A nominal attribute has all declared and seen values.
         """
         if not self._which:
             return None
@@ -204,7 +204,7 @@ class LoggedEvidence:
         return Table(values, attributes, contours, np.ones(len(values)), given, self._parts)
 
     def learn_model(self) -> LearnedModel:
-        """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
+        """Return the model of all evidence, with the codes of the service (see `quercus.trees.tree.encoding`)."""
         specification = self.specification
         table = self.table()
         learner = specification.learner
@@ -216,11 +216,10 @@ class LoggedEvidence:
 
 
 def as_served(model: LearnedModel, declared: tuple[Attribute, ...]) -> LearnedModel:
-    """Return a model that knows nominal values which were not declared, with codes as if it did not.
+    """Return a model that knows undeclared nominal values, with the codes of the service.
 
-    A learner gives missing values the code after those of all values. The service's come after the declared ones,
-    and values learned later after them, so that no code ever moves. A model of
-    another package takes values as they are.
+    Learners give missing values the code after those of all values. In the service it comes after the declared values,
+    and values learned later follow it, so that codes never change. Models of other packages take values unchanged.
     """
     match model:
         case ForestModel():
@@ -234,13 +233,13 @@ def as_served(model: LearnedModel, declared: tuple[Attribute, ...]) -> LearnedMo
             return replace(model, models=trees, attributes=declared)
         case TreeModel():
             return replace(model, flat=_recode_model(model, declared), attributes=declared)
-        case ServedForest():  # its members take values as they are
+        case ServedForest():  # its members take values unchanged
             return replace(
                 model,
                 tree=replace(model.tree, flat=_recode_model(model.tree, declared), attributes=declared),
                 attributes=declared,
             )
-        case BeliefEntropyModel():  # its branches are classes, whatever the values
+        case BeliefEntropyModel():  # its branches are classes, not values
             return replace(model, attributes=declared)
     return model
 
@@ -259,7 +258,7 @@ def _recode_model(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree
 
 
 def _with_learned_values(declared: tuple[Attribute, ...], cells: UncertainValues) -> tuple[Attribute, ...]:
-    """Return the attributes with a placeholder for every value that was learned after the declaration."""
+    """Return the attributes with a placeholder for every value learned after the declaration."""
     found: list[Attribute] = []
     of_sets = np.full(len(declared), -1)
     for (_, k), ranges in cells.parts.items():

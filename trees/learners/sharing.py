@@ -1,8 +1,8 @@
-"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §14).
+"""The division of rows with uncertain cells among several branches (theory §14).
 
-A cell is a set of values or a range. Its row goes down every branch that one of these values takes, in proportion to
-the weight of the rows of the node whose known value is one of them (C4.5's rule for missing values, over the allowed
-values alone). Where no row has such a value, it goes down the allowed branches in equal parts.
+An uncertain cell is a set of values or a range. Its row goes down every branch of these values, in proportion to the
+weight of the node's rows with such a known value (C4.5's rule for missing values, restricted to the allowed values). If
+no row has such a value, it goes down the allowed branches in equal parts.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from quercus.trees.learners.cells import ColumnParts
 from quercus.trees.learners.table import Table
 
 LEAST_PART: Final = 2.0**-10
-"""A smaller part of a row is not divided any more: it goes down the branch of its largest share, of equal ones the
-first. So a row never has more parts than a tree can hold, however many of its cells are uncertain."""
+"""Smaller parts of a row are not divided further: they go down the branch of their largest share (of equal ones, the
+first). This bounds the number of parts of a row, however many of its cells are uncertain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class OpenCells:
     Parameters
     ----------
     at
-        (u,) their places among the rows of the node.
+        (u,) their positions among the rows of the node.
     parts
         Their cells.
     whole
@@ -41,7 +41,7 @@ class OpenCells:
 
     @classmethod
     def of(cls, table: Table, place: OpenNode, k: int) -> "OpenCells | None":
-        """Return those of an attribute at a node; None where there is none."""
+        """Return the uncertain rows for an attribute at a node; None if there are none."""
         column = table.uncertain.get(k)
         found = None if column is None else column.among(place.rows)
         if found is None:
@@ -59,10 +59,10 @@ class OpenCells:
         attribute
             The declaration.
         column, weights
-            (n,) values of the attribute in the rows of the node, NaN where they are not known, and what the rows weigh.
+            (n,) values of the attribute in the rows of the node, NaN if unknown, and weights of the rows.
         thresholds
-            (splits,) thresholds of a numeric attribute; of a nominal one it is not looked at, it has one split, a
-            branch a value.
+            (splits,) thresholds of a numeric attribute; ignored for a nominal one, which has one split with a branch
+            per value.
         """
         known = ~np.isnan(column)
         column, weights = column[known], weights[known]
@@ -74,7 +74,9 @@ class OpenCells:
             return self._divided((allowed * of_values)[np.newaxis], allowed[np.newaxis])
         order = column.argsort(kind="stable")
         ranked = column[order]
-        passed = np.concatenate([[0.0], np.cumsum(weights[order])])  # what the rows below each place weigh
+        passed = np.concatenate(
+            [[0.0], np.cumsum(weights[order])]
+        )  # cumulative weight of the rows below each position
         first = np.searchsorted(ranked, self.parts.low, side="left")
         last = np.searchsorted(ranked, self.parts.high, side="right")
         at = np.searchsorted(ranked, thresholds, side="left")[:, np.newaxis]
@@ -82,13 +84,13 @@ class OpenCells:
         both = np.stack([passed[cut] - passed[first], passed[last] - passed[cut]], axis=-1)
         edge = thresholds[:, np.newaxis]
         reaches = np.stack([self.parts.low < edge, self.parts.high >= edge], axis=-1).astype(np.float64)
-        cells = self.parts.start[:-1]  # each has a range, or more
+        cells = self.parts.start[:-1]  # each has at least one range
         return self._divided(
             np.add.reduceat(both, cells, axis=1), np.maximum.reduceat(reaches, cells, axis=1)
         )
 
     def _divided(self, weights: Floats, allowed: Floats) -> Floats:
-        """Return shares by weights (..., branches); where these are all 0, equal ones of the allowed branches."""
+        """Return shares proportional to weights (..., branches); if all are 0, equal shares of the allowed ones."""
         weights = np.where(weights.sum(axis=-1, keepdims=True) > 0.0, weights, allowed)
         shares: Floats = weights / weights.sum(axis=-1, keepdims=True)
         if self.whole.any():
@@ -99,5 +101,5 @@ class OpenCells:
 
 
 def node_weights(table: Table, place: OpenNode) -> Floats:
-    """Return what the rows of a node weigh there, (m,)."""
+    """Return the weights of a node's rows there, (m,)."""
     return table.weights[place.rows] if place.weights is None else place.weights

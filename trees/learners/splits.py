@@ -1,12 +1,11 @@
 """The splits that the learners choose from, and the sums of statistics over the rows of each branch.
 
-A nominal attribute makes one split, a branch a value. A numeric one makes a split for each threshold ``t``
-among the midpoints between neighbouring distinct values: code 0 is ``value < t``, code 1 ``value >= t``.
-Missing values have the code after those: the number of declared values, or 2. They form a branch of their own,
-unless the learner treats them differently.
+A nominal attribute has one split, with a branch per value. A numeric one has a split for each threshold ``t`` among the
+midpoints between neighbouring distinct values: code 0 is ``value < t``, code 1 ``value >= t``. Missing values have the
+next code: the number of declared values, or 2. They form a separate branch, unless the learner treats them differently.
 
-A learner needs sums of some numbers of each row, such as its weight and its share of every class. These numbers are
-the rows' `statistics` (n, d), column 0 their weights, and an impurity is a function of sums of them.
+A learner needs sums of some numbers per row, such as its weight and its share of every class. These are the rows'
+`statistics` (n, d), with the weights in column 0; an impurity is a function of their sums.
 """
 
 import math
@@ -29,7 +28,7 @@ from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_qu
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
 
-STATISTIC_CELLS = 1 << 22  # of rows times attributes times statistics that are held at once
+STATISTIC_CELLS = 1 << 22  # maximum of rows times attributes times statistics held at once
 
 
 def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) -> Codes:
@@ -60,7 +59,7 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Splits that several attributes offer at a node, attribute by attribute.
+    """The splits of several attributes at a node, attribute by attribute.
 
     Parameters
     ----------
@@ -69,8 +68,8 @@ class Candidates:
     thresholds
         (s,) threshold of each split, ascending in an attribute; NaN for a nominal attribute, which has one split.
     sums
-        (s, branches, d) sums of the statistics below each branch, the last branch that of missing values; an empty
-        branch has zeros, and so has one that the attribute has not.
+        (s, branches, d) sums of the statistics below each branch, the last one being that of missing values; zeros for
+        empty branches, and for those that the attribute does not have.
     """
 
     attributes: Ints
@@ -123,14 +122,14 @@ class Candidates:
         return np.flatnonzero(new)
 
     def best_of_attributes(self, gains: Floats) -> Ints:
-        """Return of each attribute the split of largest gain (..., s), of tied cuts the middle one: (..., attributes).
+        """Return for each attribute the split of largest gain (..., s); the middle one if tied: (..., attributes).
 
         See `quercus.trees.rules.gain.best_splits`.
         """
         return best_splits(gains, self.first_splits(), self.sizes[:, BELOW])
 
     def lowest_best(self, gains: Floats) -> Ints:
-        """Return the same, but of tied cuts the lowest."""
+        """Return the same, but the lowest of tied cuts."""
         return best_splits(gains, self.first_splits(), np.zeros(len(self.attributes)))
 
 
@@ -142,7 +141,7 @@ def candidate_splits(
     *,
     divides: bool = True,
 ) -> Iterator[Candidates]:
-    """Yield the splits of a node that have two populated branches, of many attributes at once.
+    """Yield the splits of a node that have two populated branches, in batches of many attributes.
 
     Parameters
     ----------
@@ -151,12 +150,12 @@ def candidate_splits(
     place
         The node.
     statistics
-        (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
+        (m, d) statistics of the node's rows, in the order of ``place.rows``; column 0 is their weight.
     max_cuts
-        Most thresholds of a numeric attribute, see `quercus.trees.tree.splits.midpoints`.
+        Maximum number of thresholds of a numeric attribute, see `quercus.trees.tree.splits.midpoints`.
     divides
         Whether a row with an uncertain value counts in the branches that it may take, in parts
-        (`quercus.trees.learners.sharing`); else one that may take several counts as one whose value is missing.
+        (`quercus.trees.learners.sharing`); otherwise it counts as one with a missing value if it may take several.
     """
     opened = {k: cells for k in table.uncertain if (cells := OpenCells.of(table, place, k)) is not None}
     nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal) and k not in opened]
@@ -184,7 +183,7 @@ def _with_open_cells(
     max_cuts: int | None,
     divides: bool,
 ) -> Candidates:
-    """Return the splits of one attribute, of which some rows of the node have uncertain values."""
+    """Return the splits of an attribute for which some rows of the node have uncertain values."""
     attribute, column = table.attributes[k], table.values[place.rows, k]
     settled = np.ones(len(column), dtype=bool)
     settled[cells.at] = False
@@ -221,18 +220,18 @@ def _by_value(values: Floats, attributes: Ints, arities: Sequence[int], statisti
 
 
 def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cuts: int | None) -> Candidates:
-    """Return the splits of numeric columns, from cumulative sums over the sorted rows of each, from either end."""
-    order = values.argsort(axis=0, kind="stable")  # missing ones last
+    """Return the splits of numeric columns, from cumulative sums over the sorted rows from both ends."""
+    order = values.argsort(axis=0, kind="stable")  # missing values last
     ranked = values[order, np.arange(len(attributes))]
     here = statistics[order]  # (m, K, d)
-    parts = np.zeros(values.shape, dtype=bool)  # whether a threshold is just before a value
+    parts = np.zeros(values.shape, dtype=bool)  # whether there is a threshold just before a value
     parts[1:] = ranked[:-1] < ranked[1:]
     missing = np.isnan(ranked)
     lost = np.zeros(here.shape[1:])
     if missing.any():
         lost = np.where(missing[..., np.newaxis], here, 0.0).sum(axis=0)
         here[missing] = 0.0
-        # equal numbers can still be separated from missing ones: a threshold below them all
+        # equal numbers can still be separated from missing ones, by a threshold below all
         parts[0] = missing.any(axis=0) & ~missing[0] & ~parts.any(axis=0)
     below = np.zeros_like(here)
     here[:-1].cumsum(axis=0, out=below[1:])
@@ -243,7 +242,9 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
             passed, known = below[places, k, 0], float(here[:, k, 0].sum())
             parts[places[near_quantiles(passed, known, max_cuts)], k] = True
     column, at = np.nonzero(parts.T)
-    above = here[::-1].cumsum(axis=0)[::-1]  # not by difference: no dust where nothing is
+    above = here[::-1].cumsum(axis=0)[
+        ::-1
+    ]  # not by subtraction, which would leave rounding errors in empty branches
     sums = np.stack([below[at, column], above[at, column], lost[column]], axis=1)
     cuts = halfway_between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])
     return Candidates(attributes[column], cuts, sums)
@@ -252,7 +253,9 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
 def sums_by_code(codes: Codes, branches: int, statistics: Floats) -> Floats:
     """Return the sums of the statistics (n, d) of the rows with each code: (branches, d)."""
     columns = [np.bincount(codes, weights=column, minlength=branches) for column in statistics.T]
-    return np.stack(columns, axis=1).astype(np.float64, copy=False)  # NumPy counts no rows by integers
+    return np.stack(columns, axis=1).astype(
+        np.float64, copy=False
+    )  # np.bincount returns integers without rows
 
 
 def share_entropy(sums: Floats) -> Floats:
@@ -266,7 +269,7 @@ def share_entropy(sums: Floats) -> Floats:
     total = sums.sum(axis=-1, keepdims=True)
     share = np.divide(sums, total, out=np.zeros_like(sums), where=total > 0)
     logarithm = np.log2(share, out=np.zeros_like(share), where=share > 0)
-    bits: Floats = -(share * logarithm).sum(axis=-1) + 0.0  # and no -0.0
+    bits: Floats = -(share * logarithm).sum(axis=-1) + 0.0  # never -0.0
     return bits
 
 
@@ -293,7 +296,7 @@ def gains_of(found: Candidates, parent: float, impurity: Impurity) -> Floats:
 
 
 def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats:
-    """Return the statistics of a node's rows: their weights, and their shares times these; (m, d)."""
+    """Return the statistics of a node's rows: their weights, and their shares multiplied by these; (m, d)."""
     weights = table.weights[place.rows] if place.weights is None else place.weights
     statistics = np.empty((len(weights), 1 + shares.shape[1]))
     statistics[:, 0] = weights
@@ -302,9 +305,9 @@ def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats
 
 
 def root_node(table: Table) -> OpenNode:
-    """Return the place of all rows that count, and all attributes that vary in the table.
+    """Return the root, with all rows of positive weight and all attributes that vary in the table.
 
-    One that does not vary splits no node. A forest must not draw it in place of another.
+    Constant attributes cannot split any node, and a forest must not draw them instead of others.
     """
     values = table.values
     same = (values == values[:1]) | (np.isnan(values) & np.isnan(values[:1]))

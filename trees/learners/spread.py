@@ -21,10 +21,10 @@ class BranchValues:
     flat
         The tree.
     low, high
-        (nodes,) values in ``[low, high)`` lead there, as far as earlier tests of the same attribute leave them. A
-        nominal value is its index.
+        (nodes,) values in ``[low, high)`` lead there, restricted by earlier tests of the same attribute. A nominal
+        value is given by its index.
     missing
-        (nodes,) bool: missing values lead there, and no others.
+        (nodes,) bool: only missing values lead there.
     """
 
     flat: FlatTree
@@ -34,7 +34,7 @@ class BranchValues:
 
     @classmethod
     def of(cls, flat: FlatTree, encoder: Encoder) -> "BranchValues":
-        """Return the branches of a tree whose codes the encoder makes, and whose thresholds split raw numbers."""
+        """Return the branches of a tree with the encoder's codes, and with thresholds on raw numbers."""
         low, high = np.full(flat.size, -np.inf), np.full(flat.size, np.inf)
         missing = np.zeros(flat.size, dtype=bool)
         attribute = np.full(flat.size, -1)
@@ -54,7 +54,7 @@ class BranchValues:
 
 
 def _values_with_codes(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Floats, Bools]:
-    """Return which values have each code (m,) of an attribute."""
+    """Return the values of each code (m,) of an attribute."""
     attribute, declared = encoder.attributes[k], declared_count(encoder.attributes[k])
     branch = attribute.missing == "branch"
     missing = (code == declared) & branch
@@ -66,7 +66,7 @@ def _values_with_codes(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Fl
 
 
 def _narrow_ranges(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
-    """Intersect each range with those of tests of the same attribute further up, one level at a time."""
+    """Intersect each range with those of tests of the same attribute above, one level at a time."""
     own_low, own_high = low.copy(), high.copy()
     node, above = np.arange(flat.size), flat.parent.copy()
     while node.size:
@@ -80,12 +80,12 @@ def _narrow_ranges(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -
 
 
 def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, Ints, Floats]:
-    """Return where rows may end: row, node, and the share of the row, by the weight of the branches on the way.
+    """Return the possible ends of rows: row, node, and the row's share, by the weights of the branches on its path.
 
     Returns
     -------
     rows, nodes, shares
-        (ends,) each; the shares of a row sum to 1, and no row has a node twice.
+        (ends,) each; the shares of a row sum to 1, and no row has the same node twice.
     """
     flat = branches.flat
     start, below = flat.children
@@ -105,7 +105,7 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
         met = (ranges[1][part] < branches.high[to]) & (ranges[2][part] >= branches.low[to])
         missing = branches.missing[child]
         fits = (np.bincount(pair[met], minlength=child.size) > 0) & ~missing
-        has_branch = np.bincount(entry[missing], minlength=row.size) > 0  # of missing values
+        has_branch = np.bincount(entry[missing], minlength=row.size) > 0  # for missing values
         open_ = np.where(counts == 0, missing | ~has_branch[entry], fits)  # the children that a row may go to
         weight = np.where(open_, flat.weight[child], 0.0)
         total = np.bincount(entry, weight, row.size)
@@ -120,6 +120,6 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
 
 
 def _runs_of(start: Ints, counts: Ints) -> Ints:
-    """Return ``start[i], start[i] + 1, ...``, ``counts[i]`` of them, for each i in turn."""
+    """Return, for each i in turn, the ``counts[i]`` integers from ``start[i]`` on."""
     offset = np.cumsum(counts) - counts
     return np.repeat(start - offset, counts) + np.arange(int(counts.sum()))

@@ -1,8 +1,7 @@
-"""Learned models as columns of numbers and back: for snapshots, and for processes that only predict.
+"""Conversion of learned models to and from columns of numbers, for snapshots and for processes that only predict.
 
-A model is its trees (`quercus.trees.tree.flat.FlatTree`), how they make one prediction (`StoredForm`), and what
-belief-entropy trees fitted at their nodes (`fitted_columns`). All trees of a model stand in one set of columns,
-one after the other.
+A model consists of its trees (`quercus.trees.tree.flat.FlatTree`), the rule that combines them (`StoredForm`), and the
+fitted splits of belief-entropy trees (`fitted_columns`). All trees of a model are concatenated in one set of columns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,32 +29,32 @@ Columns = Mapping[str, NDArray[Any]]
 Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest", "own"]
 
 OWN: Final = "own."
-"""Begins the names of the arrays of a model whose class is its learner's own."""
+"""Prefix of the array names of a model with its learner's own class."""
 
 PEOPLE_READ = (
     *(name for name, plain in PLAIN.items() if plain.people_read),
     *(name for each in RAGGED.values() if each.people_read for name in (each.count, *each.columns)),
 )
-"""Columns of `join_trees` that no prediction needs."""
-_NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # at a node
+"""Columns of `join_trees` that predictions do not need."""
+_NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # kinds of fitted splits
 
 
 @dataclass(frozen=True)
 class StoredForm:
-    """The form in which the trees of a model make one prediction.
+    """The rule by which the trees of a model make one prediction.
 
     Parameters
     ----------
     kind
         Kind of each member.
     combine
-        Combination of trees that distinguish one class from the rest; None for others.
+        Combination of trees that each distinguish one class from the rest; None for others.
     leaf
         Rule of the leaves of belief-entropy trees; None for others.
     vote
         Vote of a forest; None if the model is a single member.
     state
-        Values of JSON of a model whose class is its learner's own.
+        JSON state of a model with its learner's own class.
     """
 
     kind: Kind
@@ -66,7 +65,7 @@ class StoredForm:
 
 
 def form_of(model: LearnedModel) -> StoredForm:
-    """Return the form in which the trees of a model make one prediction."""
+    """Return the rule by which the trees of a model make one prediction."""
     match model:
         case ForestModel():
             own = form_of(model.models[0])
@@ -91,7 +90,7 @@ def restore_model(
     edges: Edges = (),
     learner: SpecifiedLearner | None = None,
 ) -> LearnedModel:
-    """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
+    """Return the model from the results of `form_of`, `join_trees` and `fitted_columns`.
 
     Parameters
     ----------
@@ -104,11 +103,11 @@ def restore_model(
     size
         Number of classes.
     learner
-        Its learner, which restores models of a class of its own.
+        Its learner, which restores models of its own class.
     """
     if form.kind == "own":
         if not isinstance(learner, Learner):
-            raise TypeError("a model whose class is its learner's own needs the learner")
+            raise TypeError("a model with its learner's own class needs the learner")
         arrays = {name.removeprefix(OWN): array for name, array in columns.items() if name.startswith(OWN)}
         return learner.restore_model(dict(form.state or {}), arrays, attributes, size)
     flats = part_trees(columns)
@@ -137,9 +136,9 @@ def restore_model(
 
 
 def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
-    """Return the columns of several trees as one set, without those that say nothing.
+    """Return the concatenated columns of several trees, without those that have only default values.
 
-    Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
+    Starts (of intervals and focal sets) become counts per node. Each tree begins where the parent is -1.
     """
     if not flats:
         return {}
@@ -157,7 +156,7 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
 
 def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
-    """Return the trees of `join_trees` columns; columns that only people read may be absent."""
+    """Return the trees in columns of `join_trees`; columns that only people read may be absent."""
     if "parent" not in columns:  # no tree
         return ()
     parent = columns["parent"]
@@ -188,10 +187,10 @@ def _joined_column(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
 
 
 def fitted_columns(model: LearnedModel) -> dict[str, NDArray[Any]]:
-    """Return the columns of a model beside its trees.
+    """Return the columns of a model other than its trees.
 
-    A model whose class is its learner's own has arrays of its own. Belief-entropy trees fitted something at their
-    nodes; the forest of many memories has its members.
+    These are the arrays of a model with its learner's own class, the fitted splits of belief-entropy trees, or the
+    members of the forest of many memories.
     """
     if isinstance(model, ServedForest):
         return columns_of(model.members) | calibration_columns(model.scores)

@@ -21,32 +21,32 @@ from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.trees.learners.cells import ColumnParts, UncertainValues, columns_of
 from quercus.trees.tree.encoding import Parts, check_parts
 
-MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
+MAX_WEIGHT = 1e100  # of a row, so that products of sums of weights do not overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of attribute values with labels; make it by `of_classes`, `of_contours` or `of_masses`.
+    """Rows of attribute values with labels; created by `of_classes`, `of_contours`, `of_masses` or `of_labels`.
 
     Parameters
     ----------
     values
         (n, K) numbers of numeric attributes, indices of the values of nominal ones; NaN means missing.
     attributes
-        Their declarations, in order. A `Numeric` is taken as the number it is: its bins are ignored.
+        Their declarations, in order. The bins of a `Numeric` are ignored.
     contours
         (n, l) plausibility of each class.
     weights
-        (n,) how much each row counts, in [0, 1e100], not all 0.
+        (n,) weights of the rows, in [0, 1e100], not all 0.
     given
-        The labels as mass functions, None when they were given as contours.
+        The labels as mass functions; None if they were given as contours.
     parts
-        Ranges that an uncertain value may lie in, by row and attribute; `values` has NaN there.
+        Ranges of uncertain values, by row and attribute; `values` has NaN there.
 
     Raises
     ------
     InvalidInput
-        When there is no row, a value is impossible, or the parts do not fit each other.
+        If there is no row, a value is impossible, or the arguments do not match.
     """
 
     values: Floats
@@ -74,12 +74,12 @@ class Table:
         size: int,
         weights: ArrayLike | None = None,
     ) -> Self:
-        """Make a table whose labels name one class each.
+        """Make a table with labels that each name one class.
 
         Parameters
         ----------
         values, attributes, weights
-            See `Table`; no weights are weights of 1. `UncertainValues` may have sets of values and ranges.
+            See `Table`; the default weights are 1. `UncertainValues` may have sets of values and ranges.
         classes
             (n,) whole numbers in [0, `size`).
         size
@@ -144,7 +144,8 @@ class Table:
     ) -> Self:
         """Make a table of labels of any kind on a frame of `size` classes.
 
-        Where one is a mass function, all become mass functions, contours by `consonant_mass`; else all become contours.
+        If any label is a mass function, all become mass functions, contours by `consonant_mass`; otherwise all become
+        contours.
 
         Examples
         --------
@@ -190,7 +191,7 @@ class Table:
 
     @cached_property
     def masses(self) -> tuple[MassFunction, ...]:
-        """The labels as mass functions: as given, else `consonant_mass` of each contour."""
+        """The labels as mass functions: the given ones, or `consonant_mass` of each contour."""
         if self.given is not None:
             return self.given
         mass_of: dict[bytes, MassFunction] = {}

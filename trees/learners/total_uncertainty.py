@@ -1,10 +1,11 @@
 """Belief decision trees by total uncertainty (theory §5; Vannoorenberghe, Denoeux 2002).
 
-Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
+For two classes there is one tree. For more there is one tree per class against all others, and their masses are
+combined.
 
-λ, the weight of discord, is chosen by cross-validation. ``U_λ`` is linear in λ, and what adds up below a cut does not
-depend on it. So λ is taken for one more number that a tree may test (`lambda_path`): the tree is grown for all λ
-together, and where they would not split a node alike, it is split by λ first. What most of them share is grown once.
+λ, the weight of discord, is chosen by cross-validation. ``U_λ`` is linear in λ, and the sums below a cut do not depend
+on it. λ is therefore treated as a further number that a tree may test (`lambda_path`): one tree is grown for all λ, and
+a node is split by λ first if different λ would split it differently. Shared parts are grown only once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,18 +46,18 @@ from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_SPLIT
 
 LAMBDAS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
+"""Values of λ that cross-validation tries. At 0, only the size of a node counts, and no split gains."""
 
 DEFAULT_LAMBDA: Final = 0.5
-"""λ where none is given and cross-validation cannot choose one: it needs two rows with a weight."""
+"""λ if none is given and there are not two rows with a weight for cross-validation."""
 
 
 @parametric
 class TotalUncertainty(TreeLearner):
     """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
 
-    Source: theory §5. A nominal attribute splits by value, a numeric one at a threshold. The smaller λ, the smaller the
-    tree. Dempster's rule makes up to ``2^l`` focal sets, so it combines at most 16 classes.
+    Source: theory §5. A nominal attribute splits by value, a numeric one at a threshold. A smaller λ gives a smaller
+    tree. Dempster's rule produces up to ``2^l`` focal sets, so it is limited to 16 classes.
     """
 
     name: ClassVar[str] = "total-uncertainty"
@@ -78,12 +79,12 @@ class TotalUncertainty(TreeLearner):
             )
 
     def learning_cost(self, size: int) -> Mapping[str, int]:
-        """Return how many trees are grown; a fold counts as many as there are λ to try, though they grow together."""
+        """Return the number of trees grown; a fold counts once for each λ to try, although these grow together."""
         each = size if size > 2 else 1
         return {"trees": each, "folds": 0 if self.lam is not None else self.folds * len(LAMBDAS) * each}
 
     def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
-        """Choose λ once, from the whole table, for all trees of a forest."""
+        """Return the learner with λ chosen once, from the whole table, for all trees of a forest."""
         if self.lam is not None:
             return self
         can_choose = np.count_nonzero(table.weights) > 1
@@ -107,7 +108,7 @@ class TotalUncertainty(TreeLearner):
 def two_class_shares(table: Table, klass: int) -> Floats:
     """Return ``m_i({ω})`` and ``m_i({¬ω})`` of every label, (n, 2), coarsened to the class ω and the rest.
 
-    ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
+    ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour stands for its consonant mass function
     (`quercus.belief.mass.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
     """
     pl = table.plausibilities
@@ -142,8 +143,8 @@ def node_masses(sums: Floats) -> Floats:
 def node_uncertainties(masses: Floats) -> Floats:
     """Return nonspecificity ``N`` and discord ``D`` in bits of masses (..., 3) from `node_masses`: (..., 2).
 
-    ``N`` is the mass of both (times log2 2); ``D = -Σ m log2 BetP``, to which the mass of both adds nothing
-    since BetP of the whole is 1.
+    ``N`` is the mass of both (times log2 2); ``D = -Σ m log2 BetP``, to which the mass of both adds nothing, since BetP
+    of the whole is 1.
     """
     singles, both = masses[..., :2], masses[..., 2:]
     terms = singles * np.log2(np.where(singles > 0.0, singles + both / 2.0, 1.0))
@@ -159,9 +160,9 @@ def total_uncertainty(masses: Floats, lam: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class UncertaintyRules(GainRules):
-    """Rules of the tree that tells a class ω (class 0) from the rest (class 1): the largest gain of ``U_λ``.
+    """Rules of the tree that distinguishes a class ω (class 0) from the rest (class 1): the largest gain of ``U_λ``.
 
-    The nonspecificity of small nodes is what prunes the tree: a node that gains nothing is a leaf.
+    The nonspecificity of small nodes limits the tree: a node without any gain is a leaf.
     """
 
     learner: TotalUncertainty
@@ -187,11 +188,11 @@ class UncertaintyRules(GainRules):
         return Stop.NO_GAIN if choice.intervals[choice.attribute][1] <= TIE else None
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the node's mass, and what follows from it."""
+        """Return the prediction that follows from the node's mass."""
         weights = node_weights(self.table, place)
         total = float(weights.sum())
         for_it, against = (weighted_sum(weights, self.shares[place.rows]) / (total + 1.0)).tolist()
-        for_it = min(for_it, 1.0)  # of rows that weigh so much that n + 1 is n, rounding may make more than 1
+        for_it = min(for_it, 1.0)  # for weights so large that n + 1 equals n, rounding may exceed 1
         against = min(against, 1.0 - for_it)
         both = max(1.0 - (for_it + against), 0.0)
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
@@ -208,19 +209,19 @@ def choose_lambda(
     executor: TaskExecutor | None = None,
     lambdas: Sequence[float] = LAMBDAS,
 ) -> float:
-    """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
+    """Return the λ with the smallest expected error in cross-validation; the smallest if tied, for the smaller tree.
 
-    The error of a decision for a row with an uncertain label is ``1 - BetP_i(decided class)``: its expectation
-    under the label's pignistic probability, the plain error where labels are precise.
+    The error of a decision for a row with an uncertain label is ``1 - BetP_i(decided class)``: its expectation under
+    the label's pignistic probability, and the plain error for precise labels.
 
     Parameters
     ----------
     learner
-        Its parameters but λ, among them the folds and their seed.
+        The learner; all of its parameters except λ are used, including the folds and their seed.
     table
-        Two rows with a weight, or more.
+        A table with at least two rows of positive weight.
     executor
-        Does the folds; default this process. The choice is the same.
+        Runs the folds; by default, this process does. The choice does not depend on it.
     lambdas
         Values of λ to try.
     """
@@ -237,7 +238,7 @@ def choose_lambda(
 def _errors_of_fold(
     learner: TotalUncertainty, table: Table, rows: Ints, tried: Sequence[float], part: Ints
 ) -> Floats:
-    """Return the error of each λ on the rows of a part, of trees grown from the other rows."""
+    """Return the error of each λ on the rows of a fold, with trees grown from the other rows."""
     rest = table.take(np.setdiff1d(rows, part))
     paths = [lambda_path(rest, learner, tried, c) for c in range(1 if table.size == 2 else table.size)]
     cells = table.cells.take(np.tile(part, len(tried)))
@@ -248,7 +249,7 @@ def _errors_of_fold(
         of_trees = []
         for one in predicted:
             if not isinstance(one.masses, RepeatedMasses):
-                raise TypeError("a tree with masses shares them")
+                raise TypeError("a tree with masses must provide them")
             focal = [dict(mass.focal) for mass in one.masses.distinct]
             masses = np.array([[f.get(0b01, 0.0), f.get(0b10, 0.0), f.get(0b11, 0.0)] for f in focal])
             of_trees.append(masses[one.masses.which])
@@ -261,7 +262,7 @@ def _errors_of_fold(
 def lambda_path(
     table: Table, learner: TotalUncertainty, lambdas: Sequence[float], klass: int = 0
 ) -> TreeModel:
-    """Return the trees that tell one class from the rest for many λ, ascending, as one tree.
+    """Return the trees that distinguish one class from the rest for many λ, ascending, as one tree.
 
     λ is its last attribute.
     """
@@ -274,9 +275,9 @@ def lambda_path(
 
 @dataclass(frozen=True, eq=False)
 class PathRules(UncertaintyRules):
-    """Rules for many λ: the split of largest gain; where that is not the same one for all λ, the first λ with another.
+    """Rules for many λ: the split of largest gain; if that differs among the λ, a split at the first λ with another.
 
-    Number ``j`` of the λ left at a node is among its attributes as ``K + j``, K attributes being those of the rows. In
+    Number ``j`` of the λ left at a node is its attribute ``K + j``, where K is the number of the rows' attributes. In
     the tree, λ is attribute K.
     """
 
@@ -314,7 +315,7 @@ class PathRules(UncertaintyRules):
         return SplitChoice(k, {k: (np.inf, np.inf)}, threshold=other)  # no reason to stop
 
     def _measure_gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
-        """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
+        """Return the splits of a node, and the gain of each in nonspecificity and in discord, (2, s)."""
         statistics = weighted_statistics(self.table, place, self.shares)
         some = list(candidate_splits(self.table, place, statistics, self.learner.max_cuts))
         found = Candidates.joined(some, statistics.shape[1])
@@ -325,7 +326,7 @@ class PathRules(UncertaintyRules):
         return found, (parent - (share[..., np.newaxis] * below).sum(axis=1)).T
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-        """Return the populated children; those of a split by λ have the same rows, and the λ on their side."""
+        """Return the populated children; children of a split by λ have the same rows, and the λ of their side."""
         k = choice.attribute
         if k != len(self.table.attributes) or choice.threshold is None:
             return super().branches(place, choice)

@@ -1,4 +1,4 @@
-"""Weights of rows for learners that count rows: a row of weight 2 is two rows."""
+"""Weights of rows for learners that count rows: a row of weight 2 counts as two rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.trees.learners.table import Table
 
-MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
+MAX_COUNTED = 10_000_000  # maximum sum of weights
 
 
 def repeat_rows(table: Table) -> Table:
@@ -15,7 +15,7 @@ def repeat_rows(table: Table) -> Table:
     Raises
     ------
     InvalidInput
-        When a weight is not a whole number, or they sum to more than 10,000,000.
+        If a weight is not an integer, or they sum to more than 10,000,000.
     """
     wrong = ~are_whole(table)
     if wrong.any():
@@ -41,7 +41,7 @@ def are_whole(table: Table) -> NDArray[np.bool_]:
 
 
 def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
-    """Return the table with each row repeated by its weight; if weights are fractions, its rows and their weights.
+    """Return the table with each row repeated by its weight, or, for fractional weights, the table and the weights.
 
     The likelihood of a row of weight w is that of the row to the power w (theory §2.1), so both are equivalent.
     """

@@ -34,7 +34,7 @@ class CellCache:
         self._known: dict[str, NDArray[np.bool_]] = {}
 
     def forget_cells(self) -> None:
-        """Drop everything but the room: as much will be needed again, and memory stays where it is."""
+        """Drop all contents but keep the memory: as much will be needed again."""
         self._size = 0
         self._slots.fill(-1)
         for known in self._known.values():

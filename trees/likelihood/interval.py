@@ -232,7 +232,7 @@ class IntervalSolver:
         self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
 
     def end_look(self) -> None:
-        """Note that a look at a tree has ended; after some looks, drop a large cache of cells, most of them old.
+        """Note that the tree was read; after some reads, drop a large cache of cells, most of them old.
 
         A process holds a cache for each of its trees, and few trees change at a time.
         """

@@ -19,11 +19,11 @@ Rows = NDArray[np.int32]
 Worth = Callable[[MemoryForest, Ints], Floats]
 """Worth of the label of each of some rows (n,), to a forest: (n,) in [0, 2]."""
 
-COVER = 0.05  # what covering other rows is worth
-EXPLORE = 6  # one query in so many goes by what it covers alone
-FIRST_QUERIES = 2  # queries for each class that do so at the start, at most
-SCORE_TIE = 1e-12  # scores that are no further below the greatest are equal to it
-KNOWN = 4  # times as many rows that cover are looked at as others
+COVER = 0.05  # weight of the coverage of other rows
+EXPLORE = 6  # one query in so many is chosen by coverage alone
+FIRST_QUERIES = 2  # at the start, at most so many queries per class are
+SCORE_TIE = 1e-12  # scores within this distance of the greatest are tied with it
+KNOWN = 4  # the sample has so many times as many covering rows as others
 NO_ROWS = np.empty(0, np.int64)
 
 
@@ -36,13 +36,13 @@ class ChosenRow:
     row
         Its number.
     pool
-        The candidates that were looked at.
+        The candidates that were considered.
     scores
         Theirs; minus infinity of those that were chosen before.
     score
         Its own.
     stands_for
-        Unlabelled rows that are nearer to it than to any labelled row or earlier query, in a large log estimated.
+        Number of unlabelled rows nearer to it than to any labelled row or earlier query; in a large log, an estimate.
     """
 
     row: int
@@ -148,10 +148,10 @@ class Coverage:
         self._near = np.rint(near).astype(np.int64)
         self._gains = covering_gains(self._far, self._near)
         self._untold = evidence.kinds[rows] == UNLABELLED
-        self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
+        self._each = len(evidence) / max(1, len(rows))  # rows that each sampled row stands for
 
     def best_candidate(self, worths: Floats) -> tuple[int, int, Floats]:
-        """Return the candidate with the greatest score, given the worth of each (n,), what it stands for, all scores.
+        """Return the candidate of greatest score, given the worth of each (n,); the rows it stands for; all scores.
 
         It stands for the unlabelled rows that are nearer to it than to any row labelled or asked about before.
         """

@@ -25,10 +25,10 @@ from quercus.trees.memory_forest.memories import BAYES
 from quercus.trees.memory_forest.recent import PIECE
 
 FEW = 4 * BLOCK
-"""Most labelled rows that are predicted in folds; of more, so many of the last that were asked about count."""
+"""Maximum number of labelled rows predicted in folds; if there are more, the last ones that were queried count."""
 FOLDS = 5
 ENOUGH = BLOCK
-"""Rows that came with their label, among the last `FEW`, from which on no others count."""
+"""If at least so many of the last `FEW` rows came with their labels, no others count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class ScoredRows:
     other_margins
         (m,) margins of rows without a score.
     others
-        How many rows these stand for.
+        Number of rows that these stand for.
     in_order
         Whether the scored rows are the last ones, in their order.
     """
@@ -57,7 +57,7 @@ class ScoredRows:
     in_order: bool = False
 
     def calibration(self) -> Calibration:
-        """Return the calibration: by the rows that nobody chose where they are enough, else by the last, weighted."""
+        """Return the calibration: from rows that no strategy chose if enough, else from the last, weighted."""
         mine = ~self.asked
         if mine[-FEW:].sum() >= ENOUGH or mine.all():
             if self.in_order:
@@ -69,7 +69,7 @@ class ScoredRows:
 
 
 def folded_count(labelled: int) -> int:
-    """Return how many of so many labelled rows are predicted in folds: these grow in steps, as blocks do.
+    """Return the number of labelled rows that are predicted in folds: it grows in steps, as blocks do.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class FoldedRows:
     labelled, kinds
         (n,) labelled rows in their order, and the numbers of their contours.
     rows
-        How many rows of the log, from the first one on, stand for all.
+        Number of rows at the start of the log that stand for all.
     trees, seed
         Of the forest.
     """

@@ -1,10 +1,9 @@
 """Uncertain values of the rows of a log, each completed by every member for itself (theory §14.4).
 
-A completion is a draw among the values that are known of the attribute in the rows before it, the last 1,000, and that
-the cell allows; without any such value, a draw among the allowed values, each as likely. Rows that come later change
-nothing, and what a forest makes of the log does not depend on the batches in which it came. The draw is a keyed hash of
-the seed, the member, the row and the attribute: so it is not kept, but drawn again for the rows that a member remembers
-whenever it grows.
+A completion is drawn from the attribute's known values in the last 1,000 rows before it, as far as the cell allows
+them; without any such value, uniformly from the allowed values. Later rows change nothing, and the forest does not
+depend on the batches in which the log arrived. The draw is a keyed hash of the seed, the member, the row and the
+attribute: so it is not stored, but drawn again for the rows that a member remembers whenever it grows.
 """
 
 from array import array
@@ -22,9 +21,9 @@ from quercus.trees.tree.encoding import Parts
 from quercus.trees.tree.uncertain import UncertainCells
 
 WINDOW: Final = 1_000
-"""Rows before an uncertain value, among whose values it is drawn."""
+"""Number of rows before an uncertain value from whose values it is drawn."""
 PIECE: Final = 1_000
-"""Cells that are drawn at once, for all members of a memory."""
+"""Number of cells drawn at once, for all members of a memory."""
 CELLS: Final = -2
 """Number that makes a member's key that of its completions; those of its trees are 0 and above."""
 Keys = NDArray[np.uint64]
@@ -53,12 +52,12 @@ def derived_keys(keys: Keys, number: int | Ints) -> Keys:
 
 
 class Completions:
-    """The uncertain cells of a log, and what each member takes for their values.
+    """The uncertain cells of a log, and the values that each member assumes for them.
 
     Parameters
     ----------
     seed, members
-        Of the draws, and the number of those who draw; one more draw of each cell is everybody's.
+        The seed of the draws, and the number of members; one more draw of each cell is shared by all.
     """
 
     def __init__(self, seed: int, members: int) -> None:
@@ -92,7 +91,7 @@ class Completions:
         return self._rows, self._attributes, self._until
 
     def complete(self, values: Floats, parts: Parts) -> None:
-        """Complete the uncertain cells of new rows, in place, by the draws that are everybody's.
+        """Complete the uncertain cells of new rows, in place, by the shared draws.
 
         Parameters
         ----------

@@ -18,9 +18,7 @@ from quercus.trees.tree.encoding import Parts
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
 NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row was first labelled
-NEVER = np.iinfo(
-    np.int64
-).max  # number of the rows of which an attribute is the same, as long as it does not vary
+NEVER = np.iinfo(np.int64).max  # number of rows while an attribute does not vary
 
 
 class DistinctContours(WritableArrays):
@@ -55,14 +53,14 @@ class DistinctContours(WritableArrays):
 
     @property
     def lexicographic_rank(self) -> Ints:
-        """(contours,) place of each in lexicographic order; sorted when somebody looks, not at each new contour."""
+        """(contours,) place of each in lexicographic order; sorted when this is read, not at each new contour."""
         if len(self._rank) < len(self):
             self._rank = np.empty(len(self), np.int64)
             self._rank[np.lexsort(self.values.T[::-1])] = np.arange(len(self))
         return self._rank
 
     def contour_numbers(self, contours: Floats) -> NDArray[np.int32]:
-        """Return the numbers of contours (n, l); `UNLABELLED` of those that say nothing."""
+        """Return the numbers of contours (n, l); `UNLABELLED` for constant ones."""
         if len(contours) == 1:
             return np.array([self._contour_number(_scaled_contours(contours)[0])], np.int32)
         distinct, which = np.unique(_scaled_contours(contours), axis=0, return_inverse=True)
@@ -104,19 +102,19 @@ class ForestEvidence(WritableArrays):
     size
         Number of classes.
     attributes
-        How many of the attributes, the first ones, the rows have from the first on; None: all.
+        Number of attributes, the first ones, that rows have from the start; None: all.
 
     Attributes
     ----------
     since
-        (K,) how many rows there were before each attribute came; `NEVER` for those that have not come.
+        (K,) number of rows before each attribute was added; `NEVER` for those not added yet.
     book
         The codes that were asked for last.
     completions
-        What members take for the values of uncertain cells; None as long as there are none.
+        The values that members assume for uncertain cells; None as long as there are none.
     constant_rows
-        (K,) how many rows, from the first one on, have the same value of each attribute (a missing one is a value);
-        `NEVER` as long as all have.
+        (K,) number of rows, from the first one, with the same value of each attribute (a missing one is a value);
+        `NEVER` while all have it.
     """
 
     def __init__(self, named: Bools, size: int, attributes: int | None = None) -> None:
@@ -184,11 +182,11 @@ class ForestEvidence(WritableArrays):
 
     @property
     def origin(self) -> NDArray[np.uint8]:
-        """(n,) how the first label of a row came: `ASKED` for, `GIVEN` without, or `NOT_YET`; read only."""
+        """(n,) origin of a row's first label: `ASKED` if queried, `GIVEN` if not, or `NOT_YET`; read only."""
         return self._origin[: self._rows]
 
     def restore_origin(self, origin: NDArray[np.uint8]) -> None:
-        """Take for all rows what is known of how they were first labelled."""
+        """Restore the origin of all rows' first labels."""
         self._origin[: self._rows] = origin
 
     @property
@@ -278,7 +276,7 @@ class ForestEvidence(WritableArrays):
             columns = (column[since : cut_by[since]] for column, since in pairs)
             self.book = Codebook.of_columns(columns, self.named, varying)
             self._cut_by, self._coded = cut_by, 0
-            self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
+            self._codes = np.empty_like(self._codes)  # a copy: old arrays may still be in use
         if rows > self._coded:
             self._codes[self._coded : rows] = self.book.codes(self._values[self._coded : rows])
             self._coded = rows
@@ -297,7 +295,7 @@ class EvidenceMoment:
     Parameters
     ----------
     evidence
-        Evidence of the log, which may have gone on.
+        Evidence of the log, which may have grown since.
     count
         Number of rows at that moment.
     labelled, labelled_kinds

@@ -43,7 +43,7 @@ class MemoryForest:
     level
         Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
     attributes
-        How many of the attributes, the first ones, the rows have from the first on; None: all. The others come with
+        Number of attributes, the first ones, that rows have from the start; None: all. The others come with
         `begin_attributes`.
 
     Attributes
@@ -173,7 +173,7 @@ class MemoryForest:
         return self.recent.accuracy(self.evidence.present_moment())
 
     def calibration(self) -> Calibration:
-        """Return the scores for prediction sets of stated coverage: a function of the log, regardless of looks."""
+        """Return the scores for prediction sets of stated coverage: a function of the log alone."""
         if len(self.evidence.labelled) <= FEW:
             folded = FoldedRows.of(self.evidence, self.trees, self.seed)
             if folded is None:

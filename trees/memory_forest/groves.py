@@ -22,7 +22,7 @@ FIELDS = 4  # of a node
 
 @dataclass(frozen=True, eq=False)
 class MemoryChanges:
-    """The rows that a memory gained and lost since the last look.
+    """The rows that a memory gained and lost since it last grew.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class MemoryChanges:
         stays[new] = True
         go = old[~stays[old] | (kinds != moment.kinds[old])]
         gone[go] = True
-        had = np.zeros(moment.count, dtype=np.bool_)  # anew: pages that nobody writes to cost nothing
+        had = np.zeros(moment.count, dtype=np.bool_)  # new: pages that are never written cost nothing
         had[old] = True
         had[go] = False
         return cls(moment.by_rank(new[~had[new]]), go, gone)
@@ -97,14 +97,14 @@ class Grove(WritableArrays):
 
     @classmethod
     def seed(cls, keys: Keys, size: int) -> "Grove":
-        """Return trees of nothing."""
+        """Return trees without rows."""
         none = np.empty(0, np.int32)
         counts = np.zeros((len(keys), 2), np.int64)
         return cls(keys, np.empty((0, FIELDS), np.int32), none, np.empty((0, 3, size)), counts, math.nan)
 
     @classmethod
     def of(cls, trees: Sequence[MemberTree], level: float) -> "Grove":
-        """Return trees, at least one, that have the same rows; `ValueError` where they have more or fewer."""
+        """Return trees, at least one, of the same rows; raise `ValueError` if their numbers differ."""
         if len({len(tree.rows) for tree in trees}) > 1:
             raise ValueError("trees of a memory have different numbers of rows, which do not fit together")
         return cls(

@@ -81,7 +81,7 @@ class LabelledRows(WritableArrays):
 def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
     """Return a new array of length `room` that begins with the first `count` entries of `array`.
 
-    The rest is not written to, and memory that nobody writes to costs nothing.
+    The rest is not written: unwritten memory costs nothing.
     """
     widened = np.empty((room, *array.shape[1:]), array.dtype)
     widened[:count] = array[:count]

@@ -30,7 +30,7 @@ class NaiveBayes(WritableArrays):
     named
         (K,) whether an attribute is nominal.
     weight
-        How much its labels say together: the sum of ``1 - min pl / max pl``, 1 for a row that excludes a class.
+        Information of its labels: the sum of ``1 - min pl / max pl``, 1 for a row that excludes a class.
     prior
         (l,) estimate of the classes' probabilities.
     means, deviations
@@ -72,7 +72,7 @@ class NaiveBayes(WritableArrays):
             names = column[known].astype(np.int64)
             if names.size and names.min() < names.max():
                 width = int(names.max()) + 2
-            else:  # one name, or none, tells no class from another; nor does one that nobody has seen
+            else:  # a single name, or none, does not distinguish classes; nor does an unseen one
                 names, width = np.zeros_like(names), 1
             tables.append(np.log(_name_frequencies(names, width, klass[known], rank[known], ranked)[0]))
         return cls(named, len(rows) - free, prior, means, deviations, tuple(tables))

@@ -14,7 +14,7 @@ from quercus.trees.memory_forest.evidence import ASKED, EvidenceMoment
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import MEMORIES, memory_of
 
-PIECE = 10  # rows that are judged at once until the first block is complete
+PIECE = 10  # rows that are judged together until the first block is complete
 MOST_WAITING = 1_000  # newest rows without a label whose predictions are kept until the end of the next block
 JUDGED_BLOCKS = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
@@ -133,8 +133,8 @@ class JudgedBlock:
 class RecentScores:
     """The Brier scores of the last blocks, and the members that will predict the next one.
 
-    A block that ends is only noted. Members are grown, and blocks scored, when somebody looks: of a long log only at
-    the moments that still matter, which are at most 21.
+    The end of a block is only noted. Members are grown, and blocks scored, when scores are read: in a long log only at
+    the moments that still count, at most 21.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ class RecentScores:
     def __init__(self, judges: Members) -> None:
         self._scores: deque[Floats] = deque(maxlen=BLOCKS)
         self._ended: deque[EndedBlock] = deque(maxlen=BLOCKS + 1)
-        self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
+        self._judges: Members | None = judges  # before the oldest ended block; None if unknown
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
-        self._accuracy: list[AccuracyBlock] = []  # of these, as far as somebody looked
+        self._accuracy: list[AccuracyBlock] = []  # of these, as far as it was read
         self._begun = 0
         self.since = 0  # rows in the log when the judges were grown
         self.waiting = WaitingRows.none(judges.size)
@@ -217,7 +217,7 @@ class RecentScores:
     def catch_up(self, grow: Callable[[EvidenceMoment], Members]) -> None:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
         self.early.catch_up(grow)
-        while self._ended:  # a moment that is done with lets go what it knew of all rows
+        while self._ended:  # a processed moment is released, with its data on all rows
             block = self._ended[0]
             judged = None
             if block.is_whole and self._judges is not None:
@@ -237,11 +237,11 @@ class RecentScores:
                 self._scores.append(_scores_of(judged.theta, judged.contours))
 
     def accuracy(self, now: EvidenceMoment) -> tuple[AccuracyBlock, ...]:
-        """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
+        """Return the forest's accuracy in the last blocks, the oldest first, and in the one that has begun.
 
         Members count by their scores in the blocks before, of those that are kept: so the result is a function of the
-        log, regardless of looks. Rows that were labelled before any member was grown do not count: they were never
-        predicted. `now` is the moment up to which the scores are.
+        log, independent of when it is read. Rows that were labelled before any member was grown do not count: they were
+        never predicted. `now` is the moment up to which the scores are.
         """
         if len(self._accuracy) < len(self._judged):
             self._accuracy = [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
@@ -259,7 +259,7 @@ class RecentScores:
         """Return the estimates of the rows of the last blocks by the members from before each, with their labels.
 
         The members count by their present weights, as they do for the rows that are predicted next. The oldest block
-        is left out: what waited before it is known only if somebody looked.
+        is left out: rows that waited before it are known only if scores were read.
 
         Returns
         -------
@@ -362,7 +362,7 @@ def _equal_weights(trees: int) -> Floats:
 
 
 def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
-    """Return how right the judges of a block were together; nothing where there were none."""
+    """Return the accuracy of the judges of a block together; nothing if there were none."""
     if not judged.trees:
         return AccuracyBlock()
     shares = np.bincount(memory_of(judged.trees), weights, len(judged.theta))

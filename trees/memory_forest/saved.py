@@ -239,7 +239,7 @@ def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberT
 def _check_tree(
     nodes: NDArray[np.int32], mine: NDArray[np.int32], opinions: int, rows: int, attributes: int
 ) -> None:
-    """Raise where compiled code would look beyond an array."""
+    """Raise if compiled code would read beyond an array."""
     attribute, _, skip, size = nodes
     leaf, inner = attribute < 0, np.flatnonzero(attribute >= 0)
     _check_range("attributes of nodes", attribute, NONE, attributes)

@@ -13,7 +13,7 @@ NONE_TO_SPEAK_OF = 1e-100  # a share below it moves no end by as much as roundin
 
 
 def share_bounds(theta: Floats, weight: float, level: float) -> tuple[Floats, Floats]:
-    """Return the least and the greatest probability of each class over a likelihood cut: each of the shape of `theta`.
+    """Return the minimum and maximum probability of each class over a likelihood cut, each shaped like `theta`.
 
     The cut, at `level`, is that of precise labels that weigh `weight` together, a share `theta` of which has the class.
 

@@ -93,7 +93,7 @@ def calibration_of(columns: Columns) -> Calibration:
 
 
 def _check_shapes(columns: Columns, size: int) -> None:
-    """Raise `ValueError` where compiled code would look beyond an array."""
+    """Raise `ValueError` if compiled code would read beyond an array."""
     named, cuts, names = columns["forest_named"], columns["forest_cut_counts"], columns["forest_name_counts"]
     trees, bayes, members = (len(columns[f"forest_{name}"]) for name in ("keys", "bayes_weights", "bayes"))
     numbers = int((~named).sum())

@@ -22,7 +22,7 @@ from quercus.trees.memory_forest.worth import conditioned_estimates, disagreemen
 NOTABLE_DISAGREEMENT = 0.05
 """Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
 SURE = 0.995
-"""A class with a larger share is sure, and nothing disagrees about it."""
+"""If a class has a larger share, there is no disagreement."""
 MEMORIES_DISAGREE = "What was learned lately and what was learned before disagree about it."
 
 
@@ -97,7 +97,7 @@ class _ActiveTreeReasons:
         rows = {int(self._leaves.of[row]): row for row in map(context.row_of, instances)}
         about = [self._leaves.query_about(row, 0.0, UNEXPLAINED) for row in rows.values()]
         contests = context.growth.contests_above([query.path for query in about])
-        self._of_leaf = {  # what the queries about its rows share
+        self._of_leaf = {  # the part that queries about its rows share
             leaf: self._query_of_leaf(leaf, query, contest)
             for leaf, query, contest in zip(rows, about, contests, strict=True)
         }
@@ -112,7 +112,7 @@ class _ActiveTreeReasons:
     def _query_of_leaf(
         self, leaf: int, query: Query, contest: Contest | None
     ) -> tuple[Query, tuple[Fact, ...]]:
-        """Return the query about a row of a leaf as it is about any, and the facts that it adds to the reason."""
+        """Return the part of a query that all rows of a leaf share, and the facts that it adds to the reason."""
         if contest is not None:
             return replace(
                 query,

@@ -87,7 +87,7 @@ class CountedEntropies:
     Parameters
     ----------
     solver, estimator
-        Solve them, the latter at level 1.
+        Solvers of the tree's level, and of level 1.
     group, cell, cells
         Node (0 to m - 1), number and contents of each populated cell.
     shape

@@ -3,7 +3,7 @@
 The *deviance* of a split is twice the gain of its branches' estimates ``h`` in the evidential log likelihood of the
 node, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. If the split means nothing, ``D`` is distributed like chi-square with
 ``(b - 1)(c - 1)`` degrees of freedom, for ``b`` branches with an informative label and ``c`` classes that occur.
-The best of ``m`` candidates has so large a ``D`` by chance with a probability of at most ``m`` times the tail of one
+By chance, the best of ``m`` candidates has so large a ``D`` with at most ``m`` times the tail probability of one
 (Bonferroni); an attribute with n informative rows counts as ``n - 1`` candidates at most. A split is earned where this
 is below the level, which is halved at each depth.
 

@@ -6,16 +6,16 @@ maximiser is not unique every one has the same likelihood, so ``D`` does not dep
 
 **Chi-square** of a node whose children ``h`` are leaves: ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` as of ID3
 (theory §7), with the *expected* class counts ``n_hc = Σ_{i in h} θ̂_c pl_ic / (pl_i · θ̂)``, ``θ̂`` that of the
-node: what the labels say if the split means nothing, which is what the test asks. These are the counts of the EM step
+node: what the labels say if the split means nothing, the hypothesis of the test. These are the counts of the EM step
 at ``θ̂`` (theory §2.2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
 ``n_hc / θ̂_c``, and ``Δ`` is the score test of the split with the information of precise labels in place of the
 smaller one that the labels have: where they are uncertain it tends to prune too much. Counts by the children's own
 ``θ̂`` would treat guesses as evidence: children with labels {A, B} and {A} are explained by A alone, yet the former may
 be estimated as B.
 
-Degrees of freedom: ``(leaves - 1)(l - 1)``, with the leaves that have a label which says something (a vacuous one has
-the same plausibility whatever the leaf predicts), and the ``l`` classes that occur: those with a probability above
-1e-6 at the node, or at one of the leaves. A vacuous label counts in neither test.
+Degrees of freedom: ``(leaves - 1)(l - 1)``, for the leaves with an informative label (a vacuous one has the same
+plausibility whatever the leaf predicts) and the ``l`` classes that occur: those with a probability above 1e-6 at the
+node, or at one of the leaves. A vacuous label counts in neither test.
 
 Notation: ``m`` nodes in pre-order, ``l`` classes, ``d`` contours.
 """
@@ -35,7 +35,7 @@ from quercus.trees.tree.node import Stop
 
 
 def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
-    """Prune splits of an evidential tree that its labels do not need, see the module.
+    """Prune splits of an evidential tree that its labels do not justify, see the module.
 
     Parameters
     ----------
@@ -131,9 +131,9 @@ class NodeEvidence:
         return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
     def informative_labels(self) -> tuple[Ints, Floats, Floats]:
-        """Return the labels that say something: node (t,), contour (t, l), and how often it occurs there (t,).
+        """Return the informative labels: node (t,), contour (t, l), and number of rows with it there (t,).
 
-        The largest plausibility of each is 1: a factor says nothing, and tiny numbers must not vanish.
+        The largest plausibility of each is 1: a factor has no meaning, and tiny numbers must not underflow.
         """
         node = np.repeat(np.arange(self.parent.size), np.diff(self.cells.start))
         says = (self.contours.min(axis=1) < self.contours.max(axis=1))[self.cells.ids]
@@ -208,7 +208,7 @@ def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     populated = np.bincount(above[counts[1:].any(axis=1)], minlength=parent.size)
     chance = inner & _is_accepted(deviation, (populated - 1) * (occurs.sum(axis=1) - 1), level)
     found = np.zeros(parent.size, dtype=bool)
-    holding = np.zeros(parent.size, dtype=bool)  # something below is split for good
+    holding = np.zeros(parent.size, dtype=bool)  # a node below stays split
     for nodes in reversed(tree.nodes_by_depth()):
         found[nodes] = chance[nodes] & ~holding[nodes]
         standing = nodes[inner[nodes] & ~found[nodes] & (parent[nodes] >= 0)]

@@ -325,7 +325,7 @@ def _bin_names(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def _short_edges(edges: tuple[float, ...]) -> list[str]:
-    # the fewest digits that tell the edges apart
+    # the fewest digits that distinguish the edges
     texts: list[str] = []
     for digits in range(4, 18):
         texts = [f"{edge:.{digits}g}" for edge in edges]
@@ -384,7 +384,7 @@ def check_uncertain(specification: Specification, values: Floats, parts: Parts) 
 
 
 def check_parts(parts: Parts, attributes: Sequence[Attribute], count_of: Callable[[Nominal], int]) -> None:
-    """Refuse uncertain values that no row to learn from can have; `count_of` says how many values there are.
+    """Refuse uncertain values that no training row can have; `count_of` returns the number of values.
 
     Raises
     ------

@@ -427,7 +427,7 @@ RAGGED = {name: each for name, each in _DECLARED.items() if isinstance(each, Rag
 def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
     """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
 
-    That is the one whose estimate the node predicts with: no label of a silent node says anything, so that every
+    That is the one whose estimate the node predicts with: a silent node has only vacuous labels, so that every
     estimate is a likeliest one, and a branch without information inherits as an empty one does (theory §3.4).
 
     Examples

@@ -36,7 +36,7 @@ class Node:
     count
         Number of instances that reached the node.
     intervals
-        Gain-ratio interval of every candidate attribute that was looked at, by attribute.
+        Gain-ratio interval of every candidate attribute that was considered, by attribute.
     children
         Subtree of every populated branch, by code, in order of code.
     undecided
@@ -85,7 +85,7 @@ class Node:
     def preorder(self) -> Iterator[tuple["Node", int, int]]:
         """Yield every node, parents first, with its parent's index and its branch's code.
 
-        These are -1, -1 for the root. Never recursive: a tree may be as deep as it has attributes.
+        These are -1, -1 for the root. The algorithm is not recursive: a tree may be as deep as it has attributes.
         """
         pending = [(self, -1, -1)]
         index = 0
@@ -111,7 +111,7 @@ class Node:
 
 
 def _field_values(node: Node) -> tuple[object, ...]:
-    """Return all that a node says, without its children."""
+    """Return all facts about a node, without its children."""
     own = (getattr(node, name) for name in VALUES)
     return dict(node.intervals), *own
 

@@ -3,7 +3,7 @@
 An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
 between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has
 the branches `BELOW`, `ABOVE` and `NO_NUMBER`. Of cuts that part the rows of a node alike the lowest stands for all of
-them; where none parts the rows with a value and some have none, the lowest cut of all tells the former from the latter.
+them; where none parts the rows with a value and some have none, the lowest cut of all separates the two.
 These are the *candidates*. One of them stands for the attribute at a node: that of largest gain
 (`quercus.trees.rules.gain`).
 
@@ -140,7 +140,7 @@ def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
     count
         Number of values, or their weight.
     most
-        Most cuts, at least 1.
+        Maximum number of cuts, at least 1.
     """
     if most < 1:
         raise InvalidInput("max_cuts", f"is {most}, must be at least 1")
@@ -148,4 +148,4 @@ def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
     above = np.minimum(np.searchsorted(passed, targets), len(passed) - 1)
     below = np.maximum(above - 1, 0)
     nearest = np.where(np.abs(passed[below] - targets) <= np.abs(passed[above] - targets), below, above)
-    return np.unique(np.searchsorted(passed, passed[nearest]))  # of equal ones the first
+    return np.unique(np.searchsorted(passed, passed[nearest]))  # of equal ones, the first

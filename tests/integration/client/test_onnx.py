@@ -140,7 +140,7 @@ def test_a_tree_of_one_node_has_a_model_too() -> None:
     ("learner", "words"),
     [
         ("forest", "is one of 10, whose predictions forest combines"),
-        ("belief-entropy", "densities of classes"),
+        ("belief-entropy", "class densities"),
     ],
 )
 def test_what_onnx_cannot_evaluate_is_refused(learner: str, words: str) -> None:

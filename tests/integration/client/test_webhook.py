@@ -230,7 +230,7 @@ def test_kinds_that_are_not_wanted_are_passed_and_the_place_is_kept(
 def test_a_position_belongs_to_one_model_and_one_bridge(client: Client, hooked: str, tmp_path: Path) -> None:
     held = Position(tmp_path / "state", hooked)
     held.record_delivered("uid", 7)
-    with pytest.raises(InvalidArgument, match="belongs to a bridge that runs"):
+    with pytest.raises(InvalidArgument, match="in use by a running bridge"):
         Position(tmp_path / "state", hooked)
     held.close()
     with pytest.raises(InvalidArgument, match=f"is of the model '{hooked}'"):

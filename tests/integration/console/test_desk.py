@@ -236,7 +236,7 @@ def test_each_form_of_gold_questions_does_one_thing(world: World) -> None:
         "Share of the queries, in percent: is &#39;200&#39;"
     )
     assert send(lead, "m", "gold") == "rows: name one, with its class, or choose a file of them"
-    assert send(lead, "m", "gold-back") == "rows: check those whose marks are taken back"
+    assert send(lead, "m", "gold-back") == "rows: check those whose marks to take back"
     assert [each.instance for each in world.olga.gold_questions("m")] == ["b1"]
     assert send(lead, "m", "gold-back", unmark="b1") == "1 row unmarked."
     assert world.olga.gold_questions("m") == []

@@ -70,7 +70,7 @@ def test_the_next_attempt_makes_the_model_anew(left: tuple[Proxy, Visitor], clie
     says(ann.get("/create"), 200, "Or remove it: quercus models delete half")
     before = client.get_model("half").uid
     proxy.broken = AWAY
-    says(make(ann, "half"), 503, "create half from the file again: what is left is removed first")
+    says(make(ann, "half"), 503, "create half from the file again: the rest is removed first")
     proxy.broken = None
     assert make(ann, "half", budget="7").headers["location"] == "/m/half"
     after = client.get_model("half")

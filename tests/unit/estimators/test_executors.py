@@ -48,7 +48,7 @@ def test_another_machine_without_tls_is_refused():
     with (
         pytest.raises(
             InvalidInput,
-            match=r"executor: is 'dask://192\.0\.2\.1:8786'; to another machine .* TLS: set DASK",
+            match=r"executor: is 'dask://192\.0\.2\.1:8786'; to another machine, .* TLS: set DASK",
         ),
         open_executor("dask://192.0.2.1:8786"),
     ):

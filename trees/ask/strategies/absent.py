@@ -1,4 +1,4 @@
-"""The strategy of a model whose package is not installed here."""
+"""Stand-in for a strategy whose package is not installed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from quercus.trees.ask.strategies.strategy import Strategy
 
 @dataclass(frozen=True)
 class AbsentStrategy(Strategy):
-    """A strategy that is not installed: it asks nothing, so that all else of its model can be served.
+    """A strategy that is not installed: it selects no queries, so that its model can otherwise be served.
 
     Parameters
     ----------
     name
         Name under which it would be installed.
     package
-        The package that would bring it, with its version.
+        The package that provides it, with its version.
     """
 
-    name: str  # type: ignore[misc]  # others have it of their class
+    name: str  # type: ignore[misc]  # a class attribute in other strategies
     package: str
     asks: ClassVar[frozenset[Asks]] = frozenset({"tree", "forest"})
 

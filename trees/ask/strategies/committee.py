@@ -1,19 +1,18 @@
-"""A committee of evidential trees: ask where they know least together, and where nothing near is known yet.
+"""A committee of evidential trees: asks where the committee is most in doubt, and where no similar row is known yet.
 
-Each member is grown (`kernels/forest/members.hpp`) from the rows of which something is known, drawn with replacement,
-and looks at ``⌈√K⌉`` random attributes in a node. A row's doubt is the entropy of the mean of the members' class
-probabilities, as a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in
-place of votes, so that members who all think two classes equally likely are in doubt and not of one mind). Members
-think of what is still plausible of the row, so nobody is asked about what its own label settles.
+Each member is grown (`kernels/forest/members.hpp`) from a bootstrap sample of the labelled rows, and considers ``⌈√K⌉``
+random attributes in a node. A row's doubt is the entropy of the mean of the members' class probabilities, as a share of
+``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities instead of votes, so that members who
+all consider two classes equally likely are in doubt rather than in agreement). Probabilities are restricted to the
+classes that are still plausible for the row, so a row whose label determines its class is never in doubt.
 
-Doubt says nothing where nothing is known, and little where members were taught the same few rows. So a row is
-also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
-over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the doubt, in [0,
-1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
-ones the row with the least lot (`row_sample.row_hashes`) is asked about, for files are often sorted by class.
-
-At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`row_sample`); up to
-4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.
+Doubt is meaningless where nothing is known, and of little use where members learned from the same few rows. A row is
+therefore also valued by its coverage: the sum over all other rows of the reduction in distance to the nearest row that
+is known or asked about, as a share of the largest such reduction (greedy k-medoids). A row's score is its doubt, in [0,
+1], plus `cover` times that share; every `explore`-th query, the first included, uses the share alone. Ties are broken
+by `row_sample.row_hashes`, since files are often sorted by class. At most 1,000 rows are considered as candidates, as
+labelled rows, and as rows to cover (`row_sample`), and 4,000 as covering rows. The cost of an agenda is therefore the
+same for a million rows as for a few thousand.
 """
 
 from collections.abc import Iterator
@@ -45,11 +44,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MEMBERS = 50
-COVERING = 4  # times as many covering rows are looked at as others
-COVER = "Bonus of the row that covers the most other rows, beside its doubt in [0, 1]; 0: doubt alone counts"
-# Members agree on what they have never seen, and nothing else would bring a rare class to their notice.
-EXPLORE = "One query in so many, the first among them, is chosen by what it covers alone; 0: none is"
-SEED = 20_161  # any number; the draws depend on it and on the number of labelled rows
+COVERING = 4  # this many times more covering rows are considered than others
+COVER = "Bonus of the row that covers the most other rows, in addition to its doubt in [0, 1]; 0: only doubt counts"
+# Members agree on rows unlike any that they have seen, so only coverage can find a rare class.
+EXPLORE = "One in this many queries, the first included, is chosen by coverage alone; 0: none"
+SEED = 20_161  # arbitrary; the draws depend on it and on the number of labelled rows
 
 
 @parametric
@@ -100,7 +99,7 @@ class CoveringCommittee(Committee):
 
 
 def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int, explores: bool) -> Reason:
-    """Return the reason of a row: the members' estimate and their doubt, unless it only covers other rows."""
+    """Return the reason for a row: the members' estimate and their doubt, unless it was chosen by coverage alone."""
     sentence, similar = similar_rows(stands_for)
     if estimate is None:
         return Reason(sentence or "No row is known yet, so the first ones are chosen at random.", similar)
@@ -112,7 +111,7 @@ def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int
 
 
 def doubt_of(theta: Floats) -> Floats:
-    """Return the entropy of each row of `theta` (p, l) as a share of that of equal probabilities, in [0, 1].
+    """Return the entropy of each row of `theta` (p, l) as a share of the maximum, in [0, 1].
 
     Examples
     --------
@@ -124,16 +123,16 @@ def doubt_of(theta: Floats) -> Floats:
 
 
 def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None:
-    """Return the members' mean estimate of each row of `pool` (p, l); None while nothing is known of any row.
+    """Return the members' mean estimate of each row of `pool` (p, l); None if no row is labelled yet.
 
     Parameters
     ----------
     context
         The evidence.
     pool
-        Rows thought about.
+        The candidate rows.
     most
-        Rows that the members are taught, at most.
+        Maximum number of rows that the members learn from.
     """
     sample = context.sample
     contours = largest_one(sample.table.contours)
@@ -165,11 +164,11 @@ class _Coverage:
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
         self.asked = int(
             np.count_nonzero(~sample.askable | sample.table.precise[sample.ids])
-        )  # or known for certain
+        )  # or whose class is certain
         drawn = sample_rows(np.arange(len(sample.ids)), most)
         rows = _codes_of_rows(sample, drawn)
         self._vacuous = sample.table.vacuous[sample.ids[drawn]]
-        self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
+        self._each = len(sample.ids) / max(1, drawn.size)  # rows that each sampled row stands for
         self._far = distances(_codes_of_rows(sample, pool), rows, ordered)
         self._near = nearest_distances(
             rows, _codes_of_rows(sample, sample_rows(known, COVERING * most)), ordered
@@ -177,7 +176,7 @@ class _Coverage:
         self._gains = covering_gains(self._far, self._near)
 
     def gain_shares(self, free: NDArray[np.bool_]) -> Floats:
-        """Return the gain of each candidate (n,), as a share of the largest gain of a `free` one."""
+        """Return the gain of each candidate (n,), as a share of the largest gain among `free` ones."""
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
@@ -186,11 +185,11 @@ class _Coverage:
         return max(1, round(int(nearer.sum()) * self._each))
 
     def mark_asked(self, candidate: int) -> None:
-        """Take a candidate that is asked about; the gains of others are lower from now on."""
+        """Record that a candidate is asked about, which lowers the gains of others."""
         self.asked += 1
         take_candidate(self._far, self._near, self._gains, candidate)
 
 
 def _codes_of_rows(sample: Sample, at: Ints) -> NDArray[np.int16]:
-    """Return the codes of some rows as kernels want them, whatever their type and order in the sample."""
+    """Return the codes of some rows in the type and memory order that the kernels need."""
     return np.ascontiguousarray(sample.codes[at], np.int16)

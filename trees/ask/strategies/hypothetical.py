@@ -11,7 +11,7 @@ from quercus.trees.likelihood.interval import IntervalSolver
 
 
 class HypotheticalAnswers:
-    """Answers that are tried out; neither the evidence nor its solver learns of them.
+    """Hypothetical answers; neither the evidence nor its solver is changed.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class HypotheticalAnswers:
 
     Attributes
     ----------
-    solver : knows the contours of the evidence by their numbers, and the l precise ones after them
+    solver : solver over the contours of the evidence, numbered as there, followed by the l precise ones
     classes : size of the frame, l
     """
 
@@ -35,16 +35,16 @@ class HypotheticalAnswers:
         )
 
     def class_chances(self, counts: Ints, contours: Ints) -> Floats:
-        """Return how likely each class is for rows of a node: (k, l).
+        """Return the probability of each class for rows of a node: (k, l).
 
-        The middle of the class's belief and plausibility over the node's likelihood cut, times the row's own
-        plausibility, normalised. So a class that the node has not seen yet has a chance, the smaller the more of its
-        rows are known.
+        It is the mean of the class's belief and plausibility over the node's likelihood cut, times the row's own
+        plausibility, normalised. A class not seen in the node yet therefore has a probability above 0, which is smaller
+        the more rows of the node are labelled.
 
         Parameters
         ----------
         counts
-            (d,) how often each distinct contour occurs in the node.
+            (d,) number of occurrences of each distinct contour in the node.
         contours
             (k,) numbers of the rows' contours.
         """
@@ -55,13 +55,13 @@ class HypotheticalAnswers:
         return np.asarray(np.where(total > 0, chance / np.where(total > 0, total, 1.0), even))
 
     def cells_before_answer(self, counts: Ints) -> Cells:
-        """Return labels as a cell: (d,) how often each distinct contour occurs."""
+        """Return labels as a cell, given the count (d,) of each distinct contour."""
         return Cells.of_dense(self._pad_for_classes(counts[np.newaxis]))
 
     def cells_after_answers(self, counts: Ints, contours: Ints) -> Cells:
-        """Return the labels of a cell after each answer, as cells: l for each of `contours` (k,), class by class.
+        """Return the labels of a cell after each possible answer, as cells: l for each of `contours` (k,), by class.
 
-        One row that has the contour is answered; (d,) `counts` are the labels before that.
+        One row with the contour is answered; `counts` (d,) are the labels before that.
         """
         tried = np.repeat(self._pad_for_classes(counts[np.newaxis]), contours.size * self.classes, axis=0)
         every = np.arange(len(tried))
@@ -74,14 +74,14 @@ class HypotheticalAnswers:
 
 
 def frequent_contours(context: QueryContext, rows: Ints, most: int) -> Ints:
-    """Return the numbers (k,) of at most `most` contours of rows, those with the largest sums of plausibilities."""
+    """Return the numbers (k,) of up to `most` contours of rows, those with the largest sums of plausibilities."""
     contours = np.unique(context.sample.ids[rows]).astype(np.int64)
     totals = context.sample.table.contours[contours].sum(axis=1)
     return np.sort(contours[np.argsort(-totals, kind="stable")[:most]])
 
 
 def in_order(context: QueryContext, rows: Ints, scores: Floats) -> Ints:
-    """Return places of rows by falling score; of equal ones by falling sum of plausibilities, then by lot.
+    """Return positions of rows by descending score; ties by descending sum of plausibilities, then by hash.
 
     Scores that differ by less than half of 1e-9 count as equal (theory §3.5).
     """

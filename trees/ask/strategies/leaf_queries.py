@@ -1,4 +1,4 @@
-"""The leaves in which rows end, for the reasons of queries that come from no round of a node."""
+"""The leaves in which rows end, for queries that do not belong to a round at a node."""
 
 from functools import cached_property
 
@@ -12,10 +12,10 @@ from quercus.trees.growth.batch import OpenNode
 
 
 def by_lot(context: QueryContext, rows: Ints, free: Bools, best: int) -> int:
-    """Return, of those of `rows` that are `free` (n,) and say what row `best` says, the one with the least lot.
+    """Return the row of least hash among the `free` (n,) ones of `rows` with the same label as row `best`.
 
-    The published score leaves the choice among rows that say the same to their order (theory §3.5), and files are
-    often sorted by class: a strategy that stays in one leaf would hear of one class only.
+    The published score breaks ties between equal labels by row order (theory §3.5), and files are often sorted by
+    class: a strategy that stays in one leaf would then be told about one class only.
     """
     ids = context.sample.ids
     same = rows[free[rows] & (ids[rows] == ids[best])]
@@ -43,7 +43,7 @@ class LeafRows:
 
     @cached_property
     def _order(self) -> Ints:
-        """The rows, leaf after leaf."""
+        """The rows, sorted by leaf."""
         return np.argsort(self.of, kind="stable")
 
     def rows_of_leaf(self, leaf: int) -> Ints:
@@ -79,7 +79,7 @@ def query_of_child(
 ) -> Query:
     """Return the query about `instance`, which stands for a `child` (attribute, code) of an undecided node.
 
-    The node is given as its place and its rivals.
+    The node is given by its place and its rivals.
     """
     place, rivals = node
     gains = context.growth.gain_intervals(place)

@@ -1,8 +1,9 @@
-"""The strategy that asks in the leaf with the most unlabelled rows in the widest doubt.
+"""The strategy that asks in the leaf with many unlabelled rows and a wide entropy interval.
 
 The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
-labels, in bits (theory §2.3). Of equal leaves, the first in pre-order asks. Within the leaf, the published score
-selects the row (theory §3.3), by lot among rows with equal labels. Each query narrows its leaf, so no leaf takes all.
+labels, in bits (theory §2.3); of tied leaves, the first in pre-order is chosen. Within the leaf, the published score
+selects the row (theory §3.3), by hash among rows with equal labels. Each query narrows the interval of its leaf, so no
+leaf gets all queries.
 """
 
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class LeafWidth(Strategy):
                 rows = leaves.rows_of_leaf(leaf)
                 children[leaf] = ChildCandidates(sample, context.solver, rows, rows[free[rows]], limit)
             best = children[leaf].best_candidate(free)
-            if best is None:  # as many were taken as will be asked
+            if best is None:  # enough queries were taken
                 return
             row = by_lot(context, leaves.rows_of_leaf(leaf), free, best[0])
             free[row] = False
@@ -56,7 +57,7 @@ class LeafWidth(Strategy):
 def _widest_leaf(
     context: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats
 ) -> tuple[int, float]:
-    """Return the leaf of largest score, and the score; only widths that may matter are solved."""
+    """Return the leaf with the largest score, and the score; only intervals that may matter are solved."""
     most = np.log2(context.sample.table.contours.shape[1])
     while True:
         scores = unlabelled * np.where(np.isnan(widths), most, widths)

@@ -1,12 +1,12 @@
-"""Expected change of the predictions: ask the row whose answer would move most rows' class probabilities farthest.
+"""Expected change of the predictions: asks about the row whose answer is expected to change the predictions most.
 
 The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
 variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
-of `hypothetical.HypotheticalAnswers.class_chances`. Of equal ones the larger sum of plausibilities, then lots decide
+of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the larger sum of plausibilities, then by hash
 (`row_sample.row_hashes`).
 
-Only leaves that may have the best row are looked into, for no row of a leaf scores more than its rows are; and of a
-leaf's distinct contours at most 16 are tried.
+Only leaves that may contain the best row are examined, since no row scores more than the number of rows of its leaf;
+and at most 16 distinct contours are tried per leaf.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class PredictionChange(Strategy):
         candidates = sample.candidates(np.arange(len(sample.ids)))
         waiting = np.bincount(leaves.of[candidates], minlength=leaves.count.size)
         bound = np.where(waiting > 0, leaves.count.astype(float), -1.0)
-        best: dict[int, list[tuple[int, float]]] = {}  # rows of a leaf that was looked into, the best last
+        best: dict[int, list[tuple[int, float]]] = {}  # rows of examined leaves, best last
         while (bound >= 0).any():
             leaf = int((bound >= bound.max() - TIE).argmax())
             if leaf not in best:
@@ -56,7 +56,7 @@ class PredictionChange(Strategy):
 def _candidate_scores(
     context: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
 ) -> tuple[Ints, Floats]:
-    """Return the candidates of a leaf with these rows, the best first, and their scores."""
+    """Return the candidates of a leaf with these rows, best first, and their scores."""
     sample = context.sample
     counts = sample.counts(rows)
     contours = frequent_contours(context, candidates, LEAF_CONTOURS)

@@ -1,10 +1,10 @@
 """The published strategy: ABC4.5's rounds of queries (theory §3.3; Ma, Destercke, Wang 2016).
 
 An open round continues as long as its node is in the tree; then the first node in pre-order that has rivals and a
-candidate opens the next round. The score of a query is how much leaving the label out narrows its child, in bits, and
-1 more where the label says nothing.
+candidate opens the next round. The score of a query is by how much leaving out the label narrows the interval of its
+child, in bits, plus 1 if the label is vacuous.
 
-Where every label is vacuous all candidates score 1 and ties decide; every query then comes from the root (theory §8.1).
+If every label is vacuous, all candidates score 1 and ties decide; every query then comes from the root (theory §8.1).
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
 
 CHILD_ENTRIES = (
-    1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
+    1_000_000  # contours and candidates of children kept for one agenda, at most about 100 bytes each
 )
 
 REASON = Reason(f"This label tells most about the rows where {CHILD}.")
@@ -38,9 +38,10 @@ class Published(Strategy):
 
 
 class _RoundRobin:
-    """The computation of one agenda. Listed instances count as being asked about; nothing else changes meanwhile.
+    """The computation of one agenda.
 
-    Hence the scores of a child are computed once, and a node without candidates stays so.
+    Listed instances count as being asked about; nothing else changes during the computation. Therefore the scores of a
+    child are computed once, and a node without candidates stays without.
     """
 
     def __init__(self, context: QueryContext, limit: int) -> None:
@@ -61,7 +62,7 @@ class _RoundRobin:
             yield from self._queries_at_node(place, rivals)
 
     def _queries_at_node(self, place: OpenNode, rivals: tuple[int, ...]) -> Iterator[Query]:
-        """Yield the queries of round after round at a node, until it has no candidate left."""
+        """Yield the queries of successive rounds at a node, until it has no candidate left."""
         asked = bool(self._context.sample.candidates(place.rows).size)
         while asked:
             asked = False
@@ -74,7 +75,7 @@ class _RoundRobin:
     def _query_each_child(
         self, place: OpenNode, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
     ) -> Iterator[Query]:
-        """Yield a query for each of the children that has a candidate."""
+        """Yield a query for each child that has a candidate."""
         intervals = None
         for attribute, code in children:
             child = self._child_candidates(place, attribute, code)
@@ -99,7 +100,7 @@ class _RoundRobin:
             )
 
     def _child_candidates(self, place: OpenNode, attribute: int, code: int) -> ChildCandidates | None:
-        """Return the child, or None when it had no candidate when first looked at."""
+        """Return the child, or None if it had no candidate when first examined."""
         key = (place.path, attribute, code)
         if key not in self._children:
             sample = self._context.sample
@@ -112,7 +113,7 @@ class _RoundRobin:
                 else None
             )
             self._entries += 0 if child is None else len(child)
-            if self._entries > CHILD_ENTRIES:  # they can be made again
+            if self._entries > CHILD_ENTRIES:  # they can be recomputed
                 self._children.clear()
                 self._entries = 0 if child is None else len(child)
             self._children[key] = child
@@ -120,12 +121,12 @@ class _RoundRobin:
 
 
 def children_in_order(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the children that a round at a node visits, in order: attribute and code."""
+    """Yield the children that a round at a node visits, in order, as attribute and code."""
     return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
 
 
 def _rest_of_round(sample: Sample, last: QueryPosition) -> Iterator[tuple[int, int]]:
-    if last.attribute is None or last.code is None:  # no part of a round
+    if last.attribute is None or last.code is None:  # not part of a round
         return iter(())
     here = (last.rivals.index(last.attribute), last.code)
     return (

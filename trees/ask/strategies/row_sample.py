@@ -1,17 +1,17 @@
-"""Some of many rows, always the same ones: what keeps the cost of a choice bounded however many rows there are."""
+"""Deterministic samples of rows, which bound the cost of choosing queries for any number of rows."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
 
-SAMPLED_ROWS = 1_000  # sampled in each role: as candidates, as labelled rows, as rows to cover
-CONTESTED_NODES = 200  # nodes with several rivals that are looked at for one agenda, the first in pre-order
-SAMPLE_DISTANCES = 30_000_000  # differences of codes between rows that are counted for one agenda
+SAMPLED_ROWS = 1_000  # sample size in each role: candidates, labelled rows, rows to cover
+CONTESTED_NODES = 200  # maximum number of contested nodes considered for an agenda, in pre-order
+SAMPLE_DISTANCES = 30_000_000  # maximum number of code comparisons between rows for an agenda
 
 
 def sample_size(attributes: int) -> int:
-    """Return how many rows are looked at: 1,000, fewer where rows have more than 30 attributes.
+    """Return the sample size: 1,000 rows, fewer if rows have more than 30 attributes.
 
     Examples
     --------
@@ -22,10 +22,10 @@ def sample_size(attributes: int) -> int:
 
 
 def sample_rows(rows: Ints, most: int) -> Ints:
-    """Return `most` of `rows` (n,), ascending as they are; all of them where they are no more.
+    """Return `most` of `rows` (n,), or all if there are no more, in their order.
 
-    Every row has a lot, a number that looks random; those with the least are taken. So it depends on the rows alone,
-    and one row more or less changes at most one of those taken.
+    The rows with the smallest hashes are taken. The sample therefore depends only on the rows, and adding or removing a
+    row changes at most one element.
 
     Examples
     --------
@@ -40,8 +40,8 @@ def sample_rows(rows: Ints, most: int) -> Ints:
 
 
 def row_hashes(rows: Ints) -> NDArray[np.uint64]:
-    """Return the number of each of `rows` (n,) that looks random: splitmix64 of its ordinal."""
-    with np.errstate(over="ignore"):  # wraps around: that is the point
+    """Return a pseudo-random hash of each of `rows` (n,): splitmix64 of its ordinal."""
+    with np.errstate(over="ignore"):  # overflow is intended
         z = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -2,21 +2,21 @@
 
 The next query goes to the undecided node with the largest ``|T| / (2 a + 1)``, where ``a`` is the number of its rows
 that were asked about, or of which something is known anyway (Sainte-Laguë's divisors); within it, to the child of a
-rival with the largest such quotient; and there to the row that the published score takes (theory §3.3). Of equal
-ones the first node in pre-order asks, and the first child in declared order. The score of a query is the quotient of
-its node.
+rival with the largest such quotient; and there to the row that the published score takes (theory §3.3). Ties go to the
+first node in pre-order, and to the first child in declared order. The score of a query is the quotient of its node.
 
-An undecided node that is found deeper down has had fewer queries for its rows than those above it, which take its
-queries as their own; so the root does not spend all.
+Queries in a node also count for all nodes above it, so deeper undecided nodes have had fewer queries for their rows;
+the root therefore does not take the whole budget.
 
-With `gain_regret` a node weighs ``|T| R``, and is left alone once ``R``, the regret of its split, is not above it: how
-much better in gain ratio a rival can still be than the attribute that splits the node, ``max_k hi_k - lo``. So
-queries stop when no split can be much regretted.
+With `gain_regret`, a node has the weight ``|T| R``, and gets no queries unless ``R``, the regret of its split, exceeds
+the limit. The regret is the amount by which a rival's gain ratio may still exceed that of the splitting attribute,
+``max_k hi_k - lo``. Queries therefore stop when no split can be much regretted.
 
-Where no node is undecided (all that is known so far may be of one class, so that the root is pure), leaves ask by their
-width (`leaf_width`), or nobody would ever ask again; with `gain_regret` only while the tree is a single leaf.
+If no node is undecided (for example, because all labels so far are of one class, so that the root is pure), leaves get
+queries by their width (`leaf_width`), since otherwise there would never be another query; with `gain_regret` only while
+the tree is a single leaf.
 
-Looked at are the first 200 undecided nodes in pre-order.
+Only the first 200 undecided nodes in pre-order are considered.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
 
-REGRET = "Largest regret, in gain ratio, of an undecided node that asks nothing"
+REGRET = "Regret, in gain ratio, up to which an undecided node gets no queries"
 BY_ROWS = Reason("For its size, this part of the tree has had the fewest answers.")
 BY_REGRET = Reason("Here a wrong choice between them would cost most.")
 
@@ -59,7 +59,9 @@ class SharedQueries(Strategy):
             return
         open_rows = np.zeros(len(context.sample.ids), dtype=bool)
         open_rows[context.sample.candidates(np.arange(open_rows.size))] = True
-        asked = ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]  # or known anyway
+        asked = (
+            ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]
+        )  # or labelled anyway
         nodes = []
         for place, rivals in islice(context.growth.contested_nodes(), CONTESTED_NODES):
             weight = self._node_weight(context, place, rivals)
@@ -97,7 +99,7 @@ class SharedQueries(Strategy):
 
 
 def gain_regret(gains: dict[int, Interval]) -> float:
-    """Return how much better a rival can be than the attribute chosen, that of largest mid-value, in gain ratio.
+    """Return by how much a rival's gain ratio may exceed that of the chosen attribute (largest mid-value).
 
     Examples
     --------
@@ -141,7 +143,7 @@ class _Node:
         return self._weight / (2 * int(asked[self.place.rows].sum()) + 1)
 
     def take_next_row(self, open_rows: Bools, asked: Bools) -> tuple[tuple[int, int], int] | None:
-        """Return the child that is next, as attribute and code, and its row; None when no row is left."""
+        """Return the next child, as attribute and code, and its row; None if no row is left."""
         spent = np.array([int(asked[self._rows_of_child(at)].sum()) for at in range(len(self._children))])
         left = np.array([bool(open_rows[self._rows_of_child(at)].any()) for at in range(len(self._children))])
         quotients = np.where(left, self._sizes / (2 * spent + 1), -1.0)

@@ -1,17 +1,16 @@
-"""Expected change of the split: ask the row whose answer would move the rivals of a node farthest from each other.
+"""Expected change of the split: asks about the row whose answer is expected to separate the rivals of a node most.
 
-At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, ``M`` being
-the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to be of class ``c``, the two
-intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
-``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
-each other settles nothing. The chances ``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Of
-equal ones the larger sum of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the
-largest score counts.
+At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, ``M`` being the
+mid-value of an entropy interval (theory §3.1). If row ``i`` is of class ``c``, two intervals with it change: that of
+``T``, and that of the row's branch of ``k``. With ``Δ_k`` the change of ``k``'s mid-value, the score is ``|T| Σ_c p_c
+(max_k Δ_k - min_k Δ_k)`` over the rivals, since a change that is the same for all rivals decides nothing. The chances
+``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the larger sum of
+plausibilities, then by hash (`row_sample.row_hashes`); of a row in several nodes, the largest score counts.
 
-Where no node is undecided, leaves ask by their width (`leaf_width`).
+If no node is undecided, leaves get queries by their width (`leaf_width`).
 
-Looked at are the 8 largest undecided nodes among the first 200 in pre-order, 1,000 candidates of each (`row_sample`), 8
-of their distinct contours, and the 16 rivals of largest mid-value.
+Only the 8 largest undecided nodes among the first 200 in pre-order are considered, with 1,000 candidates each
+(`row_sample`), 8 of their distinct contours, and the 16 rivals of largest mid-value.
 """
 
 from collections.abc import Iterator
@@ -50,7 +49,7 @@ class SplitChange(Strategy):
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
         first = islice(context.growth.contested_nodes(), CONTESTED_NODES)
         contested = sorted(first, key=lambda node: -node[0].rows.size)
-        if not contested:  # all evidence may be of one class: without this there would never be another query
+        if not contested:  # if all labels are of one class, there would otherwise never be another query
             yield from LeafWidth().queries(context, last, limit)
             return
         trial = HypotheticalAnswers(context)
@@ -98,7 +97,9 @@ def _candidate_scores(
                 )
         moved[at] = (whole - gone) / split_information(sizes)[0]
     expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
-    off = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2)  # two rivals are as far from their mean
+    off = (chance * np.abs(moved - moved.mean(axis=0))).sum(
+        axis=2
+    )  # two rivals are equally far from their mean
     most = (off >= off.max(axis=0) - TIE).argmax(axis=0)
     return candidates, place.rows.size * expected, np.array(rivals)[most]
 
@@ -106,7 +107,7 @@ def _candidate_scores(
 def _expected_moves(
     trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bools | None = None
 ) -> Floats:
-    """Return how far the mid-value of a cell's interval moves with each answer: (k, l), 0 for contours not there."""
+    """Return the change of the mid-value of a cell's interval by each answer: (k, l), 0 for absent contours."""
     moves = np.zeros((contours.size, trial.classes))
     tried = contours if there is None else contours[there]
     now = trial.solver.solve_cells(trial.cells_before_answer(counts))

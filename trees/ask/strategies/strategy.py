@@ -1,11 +1,10 @@
 """The interface of a query strategy.
 
-A strategy chooses which labels to ask for. It is given the evidence and the tree that follows from it
-(`QueryContext`), so what it chooses is a function of the log: it keeps nothing between calls, and what it draws at
-random it draws from a seed that the evidence sets.
+A strategy chooses which labels to ask for, given the evidence and its tree (`QueryContext`). The choice is a function
+of the log: a strategy has no state between calls, and random draws use a seed derived from the evidence.
 
-The service asks the strategy that a specification names through `quercus.trees.growth.stream.GrowthState.agenda`.
-An offline loop does the same, with the same objects::
+The service calls the strategy of a specification through `quercus.trees.growth.stream.GrowthState.agenda`. An offline
+loop does the same::
 
     specification = Specification(attributes, frame, alpha, 60, strategy=Committee(cover=0.1), learner=Abc45())
     state = grow(GrowthState.initial(specification), [Observed(values, contours)])
@@ -14,7 +13,7 @@ An offline loop does the same, with the same objects::
         answer = Answered(query.instance, oracle(query.instance), 1.0, query.asked)
         state = grow(state, [answer])
 
-With one labeller who answers one query at a time the service asks exactly these queries.
+With a single labeller who answers one query at a time, the service asks exactly these queries.
 """
 
 from abc import ABC, abstractmethod
@@ -25,20 +24,20 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 
 
 class Strategy(QueryStrategy, ABC):
-    """A query strategy; a value without state. Subclasses are `quercus.specification.parameter.parametric`."""
+    """A query strategy: an immutable value. Subclasses are `quercus.specification.parameter.parametric`."""
 
     __slots__ = ()
 
     @abstractmethod
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
-        """Yield queries in the order in which they would be asked if none were answered meanwhile.
+        """Yield queries in the order in which they would be asked if none of them were answered.
 
         Parameters
         ----------
         context
             The tree and its candidates.
         last
-            Position of the last answered or refused query. None: there was no query yet.
+            Position of the last answered or refused query; None if there was none yet.
         limit
-            Most queries that will be taken; more may be yielded.
+            Maximum number of queries that will be consumed; more may be yielded.
         """

@@ -1,1 +1,1 @@
-"""The exact tree of a stream: parts that an event cannot have changed are not computed again."""
+"""The exact tree of a stream: only parts that an event may have changed are recomputed."""

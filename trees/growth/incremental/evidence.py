@@ -10,7 +10,7 @@ FIRST_ROWS = 1024
 
 
 class RowEvidence:
-    """Columns of the rows that arrived.
+    """The rows so far, in columns.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class RowEvidence:
     Attributes
     ----------
     count : rows, ``n``
-    codes : (n, K) branch codes, row by row, in bytes as long as they fit
+    codes : (n, K) branch codes, row-major, in bytes while they fit
     ids : (n,) number of each row's contour
     askable : (n,) whether an oracle may still be asked
     after : (n,) next row in the list of a leaf, -1 at its end
@@ -35,7 +35,7 @@ class RowEvidence:
 
     @property
     def codes(self) -> Codes:
-        """The codes: a view that ends with the last row, as the other three are."""
+        """The codes: a view of the rows so far, like the other three."""
         return self._codes[: self.count]
 
     @property
@@ -71,18 +71,18 @@ class RowEvidence:
         self.codes[:] = codes
 
     def _fit_code_type(self, codes: NDArray[np.integer]) -> None:
-        """Make room for codes above those that fit in a byte."""
+        """Use a wider type if the codes do not fit in a byte."""
         if codes.max(initial=0) > np.iinfo(self._codes.dtype).max:
             self._codes = self._codes.astype(np.int16)
 
     def _enlarge_columns(self, room: int) -> None:
-        """Enlarge the columns to `room` rows, in place if nothing else refers to them, so that no column is copied."""
+        """Enlarge the columns to `room` rows, in place (without copying) if nothing else refers to them."""
         try:
             self._codes.resize((room, self._codes.shape[1]))
             self._ids.resize(room)
             self._askable.resize(room)
             self._after.resize(room)
-        except ValueError:  # someone reads them
+        except ValueError:  # another object refers to them
             for name in ("_codes", "_ids", "_askable", "_after"):
                 old = getattr(self, name)
                 new = np.empty((room, *old.shape[1:]), old.dtype)

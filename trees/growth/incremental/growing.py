@@ -1,17 +1,18 @@
-"""An exact tree that follows its rows: one sweep from the root takes up all that has changed.
+"""An exact tree that follows its rows: one sweep from the root applies all changes.
 
-A sweep goes down level by level. Of each node it carries the rows that are new or changed below it; they are counted
-into the node's cells, the cells that changed are solved, all of a level in one batch, and the node is decided again.
-If its split stays, the rows go on to its children; if not, its subtree falls, and all its rows go on, as new. A tree
-from scratch is a sweep in which every row is new. A subtree that fell is put by (`shelves`): when its split wins again
-it is put back, and only the rows that came since go on to it.
+A sweep goes down level by level. For each node it carries the rows that are new or changed below it: they are counted
+into the node's cells, the changed cells are solved (all of a level in one batch), and the node is decided again. If its
+split stays, the rows go on to its children; if not, its subtree is removed, and all its rows go on as new. Growing a
+tree from scratch is a sweep in which every row is new. A removed subtree is shelved (`shelves`): if its split wins
+again, it is restored, and only the rows that arrived since go on to it.
 
-Batch growth (`quercus.trees.growth.batch`) is the other way to the same tree: node by node, from all rows. The two stay
-two on purpose, because each is the test of the other. The rules of a split they share (`quercus.trees.rules`).
+Batch growth (`quercus.trees.growth.batch`) computes the same tree node by node, from all rows. The two implementations
+are kept separate on purpose, because each is a test of the other; they share the rules of a split
+(`quercus.trees.rules`).
 
-Large nodes keep their counts and intervals (`tally`). Small ones keep nothing and are grown again, with all below
-them, whenever a row of theirs changes: counting their rows costs no more than looking after their counts would.
-Nodes at the greatest depth keep their own counts alone, whatever their size.
+Large nodes keep their counts and intervals (`tally`). Small ones keep nothing, and are grown again with their subtrees
+whenever one of their rows changes: counting their rows costs no more than maintaining counts. Nodes at the greatest
+depth keep only their own counts, whatever their size.
 """
 
 from dataclasses import dataclass
@@ -45,15 +46,13 @@ from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import NO_SPLIT
 
 SMALL = 128  # rows; nodes with fewer keep no counts
-THIN_ROWS = (
-    16  # nor do nodes with fewer rows for each value of an attribute: their counts would be mostly zeros
-)
-# Most nodes on shelves: a multiple of the tree's nodes, or LEAST_ROOM for a small tree, but no more than take so many
-# bytes. With many attributes and classes a node may take 300 kB.
+THIN_ROWS = 16  # nor do nodes with fewer rows per value of an attribute: their counts would be mostly zeros
+# Maximum number of shelved nodes: a multiple of the tree's nodes, or LEAST_ROOM for a small tree, within a limit in
+# bytes. With many attributes and classes, a node may take 300 kB.
 SHELVED = 2
 LEAST_ROOM = 4096
 SHELF_BYTES = 64 << 20
-SWEEP_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
+SWEEP_CELLS = 1_000_000  # cells counted at once, which bounds the memory of a sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,8 @@ class TreeRules:
     alpha, min_instances, max_depth, prediction_level, split_significance
         See `quercus.specification.Specification`.
     frugal
-        Whether to skip exact intervals of attributes that cheap outer bounds prove dominated, and report these bounds.
-        The tree is the same.
+        Whether to skip the exact intervals of attributes that cheap outer bounds prove to be dominated, and report
+        those bounds. The tree is the same.
     """
 
     alpha: float
@@ -79,15 +78,15 @@ class TreeRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowChanges:
-    """The changes below the nodes of one level: rows, group by group.
+    """The changes below the nodes of one level: rows grouped by node.
 
     Attributes
     ----------
     nodes : (g,) the nodes, each with at least one row
     start : (g + 1,) start of each node's rows
     rows : (m,) rows
-    was : (m,) contour under which each row is counted so far, -1 for a row that is new to the node
-    opened : (m,) change in the number of rows that may be asked about
+    was : (m,) contour under which each row was counted before, -1 for a row that is new to the node
+    opened : (m,) change in the number of askable rows
     """
 
     nodes: Ids
@@ -97,9 +96,9 @@ class RowChanges:
     opened: Deltas
 
     def totals_by_node(self) -> tuple[Ids, Ids, Bools]:
-        """Return the number of new rows of each node, the change in those to ask about, and whether rows were altered.
+        """Return per node the number of new rows, the change in askable rows, and whether rows were altered: (g,) each.
 
-        The last marks the nodes in which the contour of an earlier row changed; (g,) each.
+        A node is altered if the contour of one of its earlier rows changed.
         """
         arriving, opening = sum_groups(self.was, self.opened, self.start)
         return arriving, opening, arriving < np.diff(self.start)
@@ -121,7 +120,7 @@ class RowChanges:
 
 
 class GrowingTree:
-    """The tree of all rows that were taken up.
+    """The tree of all applied rows.
 
     Parameters
     ----------
@@ -130,11 +129,11 @@ class GrowingTree:
     table
         Their contours.
     layout
-        Slots of a node; has one for every code.
+        Slots of a node, with one for every code.
     rules
         Rules of growth.
     small
-        Nodes with fewer rows keep no counts, by default as `SMALL` and `THIN_ROWS` say; the tree is the same for any.
+        Nodes with fewer rows keep no counts; by default, see `SMALL` and `THIN_ROWS`. The tree does not depend on it.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class GrowingTree:
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
         thin = THIN_ROWS * layout.cell_count // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
-        # Cuts are chosen by estimates at level 1, which are the ends where the tree's level is 1.
+        # Cuts are chosen by estimates at level 1; if that is the tree's level, the ends serve as estimates.
         estimates = any(layout.cuts) and rules.alpha < 1
         self._tally = ContourCounts(layout, evidence, table, estimates=estimates)
         self._deep_tally = ContourCounts(Layout(()), evidence, table)
@@ -172,11 +171,11 @@ class GrowingTree:
 
     @property
     def _interval_solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
-        """Entropy intervals, and those at level 1, which only cuts need."""
+        """The solvers of the tree's level, and of level 1, which only cuts need."""
         return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
 
     def take_up(self, rows: Ids, was: Ids, opened: Deltas) -> None:
-        """Bring the tree up to date with rows that are new or changed, see `RowChanges`."""
+        """Update the tree with rows that are new or changed, see `RowChanges`."""
         changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._decide_level(changes)
@@ -196,7 +195,7 @@ class GrowingTree:
         return rows
 
     def rows_of_leaves(self, leaves: Ids) -> tuple[Ids, Ids]:
-        """Return the rows of leaves, and in which of `leaves` each is."""
+        """Return the rows of leaves, and the index in `leaves` of each row's leaf."""
         return self._list_rows(leaves, np.arange(leaves.size))
 
     def leaf_cells(self) -> Cells:
@@ -209,7 +208,7 @@ class GrowingTree:
         return self._tally.count_nodes(rows[np.argsort(whose, kind="stable")], start)
 
     def gain_bounds(self, nodes: Ids) -> tuple[Floats, Floats]:
-        """Return the exact ends of the gain ratio (n, T) of every candidate at nodes (n,), whether leaves or not."""
+        """Return the exact ends of the gain ratio (n, T) of every candidate at nodes (n,), leaves or not."""
         blocks = self.nodes.block[nodes]
         kept = (blocks >= 0) & (self.nodes.depth[nodes] < self._deepest)
         lower, upper = np.full((2, nodes.size, self.layout.splits.split_count), np.nan)
@@ -227,7 +226,7 @@ class GrowingTree:
         return lower, upper
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
-        """Decide the nodes of a level; return what changed on the next one."""
+        """Decide the nodes of a level; return the changes on the next one."""
         nodes = self.nodes
         arriving, opening, altered = changes.totals_by_node()
         self._shelves.clear_shelves(changes.nodes[altered])
@@ -259,9 +258,9 @@ class GrowingTree:
     def _exchange_subtrees(
         self, changes: RowChanges, chosen: Bools, altered: Bools, split: Ids
     ) -> RowChanges:
-        """Replace the subtrees of the chosen nodes by the subtree of their new split, if there is one on a shelf.
+        """Replace the subtrees of the chosen nodes by the shelved subtrees of their new splits, if any.
 
-        The rows that such a subtree contains go into the lists of its leaves; all others become new to the nodes.
+        The rows that a shelved subtree knows go into the lists of its leaves; all others become new to the nodes.
         """
         nodes = self.nodes
         turned = changes.nodes[chosen]
@@ -273,7 +272,7 @@ class GrowingTree:
         for i, (node, attribute) in enumerate(zip(turned.tolist(), split[chosen].tolist(), strict=True)):
             if nodes.attribute[node] >= 0:
                 self._shelves.shelve_subtree(node, int(since[i]), int(weight[i]))
-                if altered[i]:  # what fell does not know it
+                if altered[i]:  # the shelved subtree does not know the change
                     self._shelves.clear_shelves(turned[i : i + 1])
             if attribute >= 0:
                 known[i] = self._shelves.restore_subtree(node, attribute) or 0
@@ -284,7 +283,7 @@ class GrowingTree:
         return self._with_rows(changes, chosen, *unknown)
 
     def _list_rows(self, leaves: Ids, owner: Ints) -> tuple[Ids, Ids]:
-        """Return the rows in the lists of leaves, and the owner of each one's leaf."""
+        """Return the rows in the lists of leaves, and the owner of each row's leaf."""
         nodes = self.nodes
         most = int(nodes.count[leaves].sum())
         rows, whose = np.empty(most, np.int32), np.empty(most, np.int32)
@@ -292,7 +291,7 @@ class GrowingTree:
         return rows[:count], whose[:count]
 
     def _let_go(self, nodes: Ids) -> None:
-        """Give nodes back, with their counts and shelves."""
+        """Release nodes, with their counts and shelves."""
         self._shelves.clear_shelves(nodes)
         counted = nodes[self.nodes.block[nodes] >= 0]
         deep = self.nodes.depth[counted] >= self._deepest
@@ -301,9 +300,9 @@ class GrowingTree:
         self.nodes.free_nodes(nodes)
 
     def _with_rows(self, changes: RowChanges, chosen: Bools, rows: Ids, whose: Ids) -> RowChanges:
-        """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
+        """Add rows from the lists of the chosen nodes, as new; `whose` is the index of each row's node.
 
-        Earlier changes of rows in these lists are dropped: these rows are new, like all the others.
+        Earlier changes of these rows are dropped, since all of them are new.
         """
         group = np.flatnonzero(chosen).astype(np.int32)[whose]
         evidence = self._evidence
@@ -314,7 +313,7 @@ class GrowingTree:
         return RowChanges(changes.nodes, start, rows, was, opened)
 
     def _decide_large(self, changes: RowChanges) -> Ids:
-        """Count changes into the cells of nodes that keep counts, and decide these: split or -1 (g,)."""
+        """Count changes into the cells of nodes that keep counts, and decide the nodes: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         deep = self.nodes.depth[changes.nodes] >= self._deepest
         if deep.any():
@@ -330,7 +329,7 @@ class GrowingTree:
         return split
 
     def _count_changes(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
-        """Count changes into cells; return the block of each node, and the nodes to be judged."""
+        """Count changes into cells; return the block of each node, and the nodes to be decided."""
         nodes, here = self.nodes, changes.nodes
         new = here[nodes.block[here] < 0]
         nodes.block[new] = tally.open_blocks(new.size)
@@ -356,7 +355,7 @@ class GrowingTree:
         return split
 
     def _choose_splits(self, nodes: Ids, size: Ids, ends: Entropies) -> Choices:
-        """Choose splits by the rules of this tree."""
+        """Choose the splits of nodes by the rules of this tree."""
         rules = self._rules
         tested = rules.split_significance > 0
         level = level_at(rules.split_significance, self.nodes.depth[nodes]) if tested else None
@@ -373,7 +372,7 @@ class GrowingTree:
         return size, CountedEntropies(*self._interval_solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
-        """Set the predictions of nodes, given their own cells, and return which are to be judged (g,)."""
+        """Set the predictions of nodes, given their own cells, and return which nodes to decide (g,)."""
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
@@ -393,7 +392,9 @@ class GrowingTree:
         columns, first = self.nodes, self.layout.splits.first_splits
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
-        if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
+        if (
+            first.size < lower.shape[1]
+        ):  # of an attribute's cuts, the one that represents it; the others are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
         stop = stops_after(found.split, upper, found.justified)
         columns.stop[nodes] = stop
@@ -403,7 +404,7 @@ class GrowingTree:
         return np.where(stop == GOES_ON, found.split, NO_SPLIT).astype(np.int32)
 
     def _apply_splits(self, changes: RowChanges, split: Ids) -> RowChanges:
-        """Split nodes anew or keep their splits, list the rows that reached a leaf, and send the others down."""
+        """Apply new and kept splits, list the rows that reached a leaf, and send the others down."""
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
         nodes.split_leaves(changes.nodes[anew], split[anew])

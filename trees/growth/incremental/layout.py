@@ -11,21 +11,21 @@ from quercus.trees.tree.splits import ABOVE, BELOW, Splits
 
 Ints = NDArray[np.int64]
 
-SUMMED = -1  # in place of the slot of a cell that more than one makes up
+SUMMED = -1  # instead of a slot, for cells that are sums of slots
 
 
 @dataclass(frozen=True)
 class Layout:
     """Slots and cells of a node.
 
-    Slot 0 counts the node itself, the others one code of one attribute each: rows are counted once an attribute. Cell 0
-    is the node's own, the others are the branches of splits, in order: those by code are the slots, and a cut's are
-    sums of slots. Where no attribute has cuts, cells and slots are the same.
+    Slot 0 counts the node itself, each other slot one code of one attribute; a row is counted once per attribute. Cell
+    0 is the node's own; the others are the branches of splits, in order. Branches by code are slots, and those of a cut
+    are sums of slots. If no attribute has cuts, cells and slots are the same.
 
     Parameters
     ----------
     widths
-        Number of slots of each attribute: room for its codes, some of them yet to come.
+        Number of slots of each attribute: room for its codes, including future ones.
     cuts
         Number of cuts of each attribute, see `quercus.trees.tree.splits.Splits`.
     """
@@ -35,7 +35,7 @@ class Layout:
 
     @cached_property
     def splits(self) -> Splits:
-        """The splits, by code with a branch for every slot."""
+        """The splits; those by code have a branch for every slot."""
         return Splits(self.widths, self.cuts)
 
     @cached_property
@@ -93,11 +93,11 @@ class Layout:
 
     @cached_property
     def spent_attributes(self) -> Ints:
-        """Attribute that each split uses up, -1 for a cut: (T,)."""
+        """Attribute that each split uses up; -1 for a cut: (T,)."""
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
     def entry_limits(self, rows: Ints) -> Ints:
-        """Return the most entries that nodes with `rows` (m,) rows can have, see `tally.ContourCounts.count_cells`."""
+        """Return the maximum number of entries of nodes with `rows` (m,), see `tally.ContourCounts.count_cells`."""
         cuts = cut_counts(self.splits)
         of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
         entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cell_count
@@ -108,7 +108,7 @@ class Layout:
         return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
 
     def widened_for(self, arities: tuple[int, ...]) -> "Layout":
-        """Return a layout that holds every code; nominal attributes that are too narrow at least double."""
+        """Return a layout with a slot for every code; the widths of nominal attributes at least double."""
         triples = zip(arities, self.widths, self.splits.cuts, strict=True)
         return Layout(
             tuple(

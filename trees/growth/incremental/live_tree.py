@@ -1,4 +1,4 @@
-"""Rows, their contours, and the tree that follows both: as arrays to classify, place by place to choose queries."""
+"""Rows, their contours, and their tree: as arrays for classification, node by node for choosing queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class LiveTree:
-    """The tree of rows that come, and whose labels change; it is brought up to date when it is looked at.
+    """The tree of growing rows with changing labels; it is updated lazily, when it is read.
 
     Parameters
     ----------
     arities
-        Number of codes of each attribute that are known before any row; rows may bring more.
+        Number of initially known codes of each attribute; rows may add more.
     classes
         Size of the frame.
     rules
@@ -43,7 +43,7 @@ class LiveTree:
     cuts
         Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
     edges
-        Cuts in force of each attribute, as many as `cuts` says at most.
+        Current cuts of each attribute, at most as many as in `cuts`.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class LiveTree:
         self._cuts = cuts
         self._edges = edges
         self._rows = RowEvidence(len(arities))
-        self._before: dict[int, tuple[int, bool]] = {}  # contour and openness that the tree still counts
-        self._taken = 0  # rows that the tree has taken up
+        self._before: dict[int, tuple[int, bool]] = {}  # contour and askability still counted in the tree
+        self._taken = 0  # number of rows in the tree
         self._tree: GrowingTree | None = None
         self._flat: FlatTree | None = None
         self._parts: dict[tuple[int, int], tuple[Range, ...]] = {}  # codes that uncertain cells allow
-        self._shared: SharedGrowth | None = None  # in place of `_tree` where there are such cells
+        self._shared: SharedGrowth | None = None  # used instead of `_tree` if there are such cells
 
     @property
     def count(self) -> int:
@@ -77,7 +77,7 @@ class LiveTree:
 
     @property
     def sample(self) -> Sample:
-        """The present rows; a later change may write into these arrays."""
+        """The current rows; later changes may write into these arrays."""
         rows = self._rows
         return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table, self._cuts)
 
@@ -95,8 +95,8 @@ class LiveTree:
     ) -> None:
         """Append rows: codes (m, K), none negative, and contours (m, l).
 
-        `parts` are the ranges of codes that uncertain cells allow, by row (from 0 on) and attribute; such a cell has
-        one of them in `codes`.
+        `parts` are the ranges of codes that uncertain cells allow, by row (from 0 on) and attribute; `codes` has one of
+        them for such a cell.
         """
         first = self.count
         self._arities = with_codes(self._arities, codes, parts)
@@ -110,7 +110,7 @@ class LiveTree:
     def recode_rows(
         self, codes: NDArray[np.integer], edges: Edges, parts: Parts = MappingProxyType({})
     ) -> None:
-        """Replace the codes (n, K) of all rows, see `append_rows`, and the cuts in force."""
+        """Replace the codes (n, K) of all rows, see `append_rows`, and the current cuts."""
         self._edges = edges
         self._rows.recode_rows(codes)
         self._arities = with_codes(self._declared, codes, parts)
@@ -128,7 +128,7 @@ class LiveTree:
         self._flat = self._shared = None
 
     def follow_rules(self, rules: TreeRules) -> None:
-        """Grow by other rules from now on."""
+        """Use other rules from now on."""
         self._rules = rules
         self._forget_tree()
 
@@ -144,13 +144,13 @@ class LiveTree:
         return self._flat
 
     def pruned_tree(self, pruning: Pruning) -> FlatTree:
-        """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
+        """Return the pruned tree as arrays; the tree itself is unchanged."""
         if self._parts:
             return self._grown_shared().pruned(self.flat, pruning)
         return prune_evidential(self.flat, self._grown_tree().leaf_cells(), self.table.contours, pruning)
 
     def context(self, ordered: tuple[int, ...]) -> QueryContext:
-        """Return all that choosing queries needs, see `QueryContext`; good until the next change."""
+        """Return the context for choosing queries; valid until the next change."""
         if self._parts:
             growth = self._grown_shared()
             return QueryContext(self.sample, growth.solver, growth, ordered)
@@ -158,9 +158,9 @@ class LiveTree:
         return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)
 
     def _grown_shared(self) -> "SharedGrowth":
-        """Return the tree of rows some of whose cells are uncertain."""
+        """Return the tree of rows with uncertain cells."""
         if self._shared is None:
-            # such rows are rare, and a server that has none needs not the module
+            # such rows are rare, and a server without any does not need the module
             from quercus.trees.growth.shared_growth import CodeRules, SharedGrowth  # noqa: PLC0415
             from quercus.trees.learners.cells import columns_of  # noqa: PLC0415
 
@@ -184,7 +184,7 @@ class LiveTree:
         was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
         try:
             self._tree.take_up(rows, was, opened)
-        except BaseException:  # out of memory or interrupted: half a sweep is not a tree
+        except BaseException:  # out of memory or interrupted: a partial sweep leaves no valid tree
             self._forget_tree()
             raise
         self._taken = self.count
@@ -196,7 +196,7 @@ class LiveTree:
         return open_
 
     def _forget_tree(self) -> None:
-        """Forget the tree: the next one is grown from all rows."""
+        """Discard the tree, so that the next one is grown from all rows."""
         self._tree = None
         self._flat = self._shared = None
         self._taken = 0
@@ -206,7 +206,7 @@ class LiveTree:
 def with_codes(
     arities: tuple[int, ...], codes: NDArray[np.integer], parts: Parts = MappingProxyType({})
 ) -> tuple[int, ...]:
-    """Return the number of codes of each attribute that are known with those of more rows (n, K)."""
+    """Return the number of known codes of each attribute after more rows (n, K)."""
     seen = codes.max(axis=0, initial=-1) + 1
     for (_, k), ranges in parts.items():
         seen[k] = max(seen[k], *(high + 1 for _, high in ranges))
@@ -250,7 +250,7 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
 
 
 def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -> Floats:
-    """Return where nodes with such splits (m,) split a number, NaN where they do not."""
+    """Return the thresholds of nodes with these splits (m,); NaN for splits by code."""
     cuts = np.full(splits.split_count, np.nan)
     for k, first in enumerate(splits.first_splits.tolist()):
         if splits.cuts[k]:
@@ -259,14 +259,14 @@ def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]
 
 
 class TreeView:
-    """The present tree, for `quercus.trees.ask.query`: places are made on request.
+    """The current tree, for `quercus.trees.ask.query`: places are made on request.
 
-    Good until the tree takes up the next change.
+    Valid until the next change of the tree.
 
     Parameters
     ----------
     tree
-        All rows taken up.
+        The tree, up to date.
     """
 
     def __init__(self, tree: GrowingTree) -> None:
@@ -289,7 +289,7 @@ class TreeView:
             )
 
     def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and a function from leaf to path."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
         ends = order[nodes.attribute[order] < 0]
@@ -299,14 +299,14 @@ class TreeView:
         return of, lambda number: self._path_of(int(ends[number]))
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
-        """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""
+        """Return the exact gain-ratio interval of every candidate at a place, even if growth did not need it."""
         node = self._node_at(place.path)
         if node not in self._gains:
             self._find_gains(np.array([node], np.int32))
         return self._gains[node]
 
     def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
-        """See `quercus.trees.ask.query.QueryableTree`; the intervals of all that are found are solved together."""
+        """See `quercus.trees.ask.query.QueryableTree`; the intervals of all found nodes are solved together."""
         nodes, found = self._tree.nodes, [self._contested_above(path) for path in paths]
         there = np.unique(np.array(found, np.int32))
         there = there[there != NONE]
@@ -321,7 +321,7 @@ class TreeView:
         return [contests.get(node) for node in found]
 
     def _contested_above(self, path: Path) -> int:
-        """Return the deepest undecided node on the way to a node, itself included; `NONE` where there is none."""
+        """Return the deepest undecided node on the path to a node, inclusive; `NONE` if there is none."""
         nodes, node = self._tree.nodes, self._node_at(path)
         while node != NONE and not nodes.undecided[node]:
             node = int(nodes.parent[node])

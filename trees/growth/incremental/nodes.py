@@ -1,4 +1,4 @@
-"""The tree as growing columns: nodes are numbers, which are reused after a subtree is dropped."""
+"""The tree as growing columns: nodes are numbers, which are reused after a subtree is removed."""
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class NodeColumns(NumberedColumns):
     judged : whether the gains were computed
     gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
     rivals : (T,) splits that may be the best, as bits
-    contested : whether there are two or more rivals; "do not split" counts if no split is earned
-    silent : whether all labels are vacuous, so that the node predicts as its parent, see
+    contested : whether there are two or more rivals, counting "do not split" if no split is significant
+    silent : whether all labels are vacuous, so that the node predicts like its parent, see
         `quercus.trees.tree.flat.nearest_speaking`
     kid : child at each place, -1 for none
     theta, belief, plausibility : (l,) see `quercus.trees.tree.node.Node`
@@ -71,11 +71,11 @@ class NodeColumns(NumberedColumns):
         self.width = splits.branches
         self.kid = np.zeros(0, np.int32)
         self._kid_top = 0
-        self._kid_free: dict[int, FreeNumbers] = {}  # free places for this number of children
+        self._kid_free: dict[int, FreeNumbers] = {}  # free places by number of children
 
     @property
     def undecided(self) -> Bools:
-        """(nodes,) whether a node's decision is provisional: it has rivals, and labels could still settle it."""
+        """(nodes,) whether a node's decision is provisional: it has rivals that labels could still decide between."""
         judged = (self.attribute >= 0) | (self.stop == Stop.NOT_SIGNIFICANT.value)
         undecided: Bools = judged & (self.open > 0) & self.contested
         return undecided
@@ -103,7 +103,7 @@ class NodeColumns(NumberedColumns):
         return nodes
 
     def split_leaves(self, nodes: Ids, attributes: Ids) -> None:
-        """Turn leaves into inner nodes, with no child yet."""
+        """Turn leaves into inner nodes without children."""
         widths = self.width[attributes]
         for width in np.unique(widths).tolist():
             chosen = nodes[widths == width]
@@ -126,7 +126,7 @@ class NodeColumns(NumberedColumns):
         return free.take(count)
 
     def children(self, nodes: Ids) -> tuple[Ids, Ints]:
-        """Return all children of inner nodes, in order of node and code, and which of `nodes` each is a child of."""
+        """Return all children of inner nodes, in order of node and code, and the index of each parent in `nodes`."""
         widths = self.width[self.attribute[nodes]]
         first = np.cumsum(widths) - widths
         which = np.repeat(np.arange(nodes.size), widths)
@@ -137,7 +137,7 @@ class NodeColumns(NumberedColumns):
     def nodes_below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
         """Return the nodes below some nodes: inner nodes, leaves, and the index of each leaf's root.
 
-        A leaf among `nodes` is returned as a leaf of its own.
+        A leaf among `nodes` is returned as its own leaf.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class NodeColumns(NumberedColumns):
         self.first[nodes] = NONE
 
     def detach_subtree(self, node: int) -> None:
-        """Cut off the subtree below an inner node, which becomes a leaf without rows."""
+        """Detach the subtree below an inner node, which becomes a leaf without rows."""
         self.attribute[node] = NONE
         self.first[node] = NONE
 
@@ -202,5 +202,5 @@ class NodeColumns(NumberedColumns):
         self.free.give_back(nodes)
 
     def preorder(self, root: int) -> tuple[Ids, Ints]:
-        """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""
+        """Return the nodes of a tree in pre-order, children in order of code, and the index of each node's parent."""
         return preorder(root, self.attribute, self.width, self.kids, self.kid)

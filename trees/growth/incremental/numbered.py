@@ -1,4 +1,4 @@
-"""Things that have numbers, which are reused: a stack of free numbers, and columns by number with room to grow."""
+"""Reusable numbers: a stack of free numbers, and growing columns indexed by number."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Deltas = NDArray[np.int8]
 
 
 class FreeNumbers:
-    """A stack of free numbers: the number that was given back last is taken first.
+    """A stack of free numbers: the number returned last is taken first.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class FreeNumbers:
         self._count = 0
 
     def __len__(self) -> int:
-        """Return the count of free numbers."""
+        """Return the number of free numbers."""
         return self._count
 
     def take(self, count: int) -> Ints:
@@ -37,7 +37,7 @@ class FreeNumbers:
         return self._numbers[self._count : self._count + count][::-1].copy()
 
     def give_back(self, numbers: NDArray[np.integer]) -> None:
-        """Give numbers back."""
+        """Return numbers to the stack."""
         total = self._count + numbers.size
         if total > self._numbers.size:
             self._numbers = np.resize(self._numbers, 2 * total)
@@ -50,8 +50,8 @@ class NumberedColumns:
 
     Attributes
     ----------
-    columns : their names, set by the subclass once it has made them, empty
-    least_room : numbers that there is room for at least, once there is any
+    columns : names of the columns, set by the subclass after creating them empty
+    least_room : minimum capacity, once there is any
     """
 
     columns: tuple[str, ...]
@@ -63,11 +63,11 @@ class NumberedColumns:
 
     @property
     def used_count(self) -> int:
-        """Number of numbers that are not free."""
+        """Number of numbers in use."""
         return self.room - len(self.free)
 
     def take_numbers(self, count: int) -> Ids:
-        """Return `count` numbers; what their entries are is left to the caller."""
+        """Return `count` numbers; the caller must set their entries."""
         while len(self.free) < count:
             known, total = self.room, max(self.least_room, self.room + max(1, self.room // 2))
             self.free.give_back(np.arange(total - 1, known - 1, -1))

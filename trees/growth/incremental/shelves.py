@@ -1,11 +1,11 @@
-"""Subtrees that were overtaken, put by in case their split wins again.
+"""Shelves for removed subtrees, in case their split wins again.
 
-Where nothing but noise is left to split, attributes overtake each other again and again. A subtree that falls is put
-on its node's shelf as it stands: inner nodes, counts, solved intervals, but no rows, for these go on to the subtree
-that took its place. When it comes back only the rows that it has not seen are counted into it.
+Where only noise is left to split on, attributes overtake each other repeatedly. A removed subtree is put on its node's
+shelf with its inner nodes, counts and solved intervals, but without rows, which go to the new subtree. When it is
+restored, only the rows that it has not seen are counted into it.
 
-A row keeps its values, and its node keeps its rows as long as it stands. So a subtree on a shelf is wrong in nothing
-but the rows that came since, until what is known of a row of its node changes: then the shelf is cleared.
+Rows keep their values, and a node keeps its rows while it exists. A shelved subtree therefore only lacks the rows that
+arrived since, until the label of a row of its node changes: then the shelf is cleared.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ class ShelvedSubtree:
     Parameters
     ----------
     place
-        Place of the root's children in `NodeColumns.kid`.
+        Position of the root's children in `NodeColumns.kid`.
     since
-        It knows the rows with smaller numbers than this, all of them.
+        It has counted exactly the rows with smaller numbers.
     size
-        Its nodes.
+        Its number of nodes.
     """
 
     place: int
@@ -37,25 +37,25 @@ class ShelvedSubtree:
 
 
 class SubtreeShelves:
-    """The shelves of all nodes, and a bound of their sizes.
+    """The shelves of all nodes, with a bound on their total size.
 
     Parameters
     ----------
     nodes
-        The tree, and the subtrees that were cut off from it.
+        The tree, and the detached subtrees.
     let_go
-        Gives nodes back, with all that they hold.
+        Releases nodes, with everything that belongs to them.
     """
 
     def __init__(self, nodes: NodeColumns, let_go: Callable[[Ids], None]) -> None:
         self._nodes = nodes
         self._let_go = let_go
         self._of: dict[int, dict[int, ShelvedSubtree]] = {}
-        self._age: dict[tuple[int, int], None] = {}  # the longest unused come first
+        self._age: dict[tuple[int, int], None] = {}  # least recently used first
         self.size = 0
 
     def shelve_subtree(self, node: int, since: int, size: int) -> None:
-        """Shelve the subtree below an inner node, and make the node a leaf; the caller must take its rows."""
+        """Shelve the subtree below an inner node, and make the node a leaf; the caller must move its rows."""
         nodes = self._nodes
         attribute = int(nodes.attribute[node])
         self._of.setdefault(node, {})[attribute] = ShelvedSubtree(int(nodes.kids[node]), since, size)
@@ -65,7 +65,7 @@ class SubtreeShelves:
         nodes.detach_subtree(node)
 
     def restore_subtree(self, node: int, attribute: int) -> int | None:
-        """Put the subtree of a split back below a leaf; return the first row that it does not know, if there is one.
+        """Restore the subtree of a split below a leaf; return the first row that it has not counted.
 
         None means that there is no such subtree.
         """

@@ -1,4 +1,4 @@
-"""Contour counts of the cells of large nodes, which add and subtract; and the entropies that follow from them."""
+"""Contour counts of the cells of large nodes, which can be added and subtracted, and the resulting entropies."""
 
 from collections.abc import Iterator
 
@@ -24,15 +24,15 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 
-READ_ENTRIES = 4_000_000  # entries of kept cells that are read at a time
+READ_ENTRIES = 4_000_000  # entries of kept cells read at a time
 
 
 class ContourCounts(NumberedColumns):
     """Blocks of counts, one per node: a column per contour that occurs there, a row per slot.
 
-    A block stands in one pool of integers: the contours of its columns, then ``S`` rows of counts, ``width`` long
-    each, of which ``used`` columns are taken. What a block leaves behind when it outgrows its place is reclaimed when
-    the pool is full.
+    A block lies in one pool of integers: the contours of its columns, then ``S`` rows of counts of length ``width``, of
+    which ``used`` columns are in use. The space that a block leaves when it outgrows its place is reclaimed when the
+    pool is full.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ class ContourCounts(NumberedColumns):
     evidence, table
         The rows and their contours.
     estimates
-        There is room for entropies at level 1, beside the ends.
+        Whether to store entropies at level 1 in addition to the ends.
 
     Attributes
     ----------
     size : (blocks, S) rows in each slot
-    dirty : (blocks, S) whether the counts changed since the slot was last looked at
-    solved, lower, upper : (blocks, C) whether a cell's entropy is known, and its ends
-    enclosed, outer_lower, outer_upper : (blocks, C) the same of outer bounds
-    estimated, entropy : (blocks, C) whether the mid-value of a cell's entropy at level 1 is known, and it; C is 0 here
-        without room for them
+    dirty : (blocks, S) whether the counts changed since the slot was last read
+    solved, lower, upper : (blocks, C) whether a cell's entropy interval is known, and its ends
+    enclosed, outer_lower, outer_upper : (blocks, C) the same for outer bounds
+    estimated, entropy : (blocks, C) whether the mid-value of a cell's entropy at level 1 is known, and its value; C is
+    0 here if they are not stored
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class ContourCounts(NumberedColumns):
         return blocks
 
     def close_blocks(self, blocks: Ids) -> None:
-        """Give blocks back."""
+        """Release blocks."""
         self._width[blocks] = 0
         self._used[blocks] = 0
         self.free.give_back(blocks)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the open blocks: their counts, and what is known of their cells."""
+        """Bytes of the open blocks: their counts, and the results of their cells."""
         counts = int(self._width.sum(dtype=np.int64)) * (1 + self.layout.slot_count) * self._pool.itemsize
         known = sum(int(getattr(self, name)[:1].nbytes) for name in self.columns)
         return counts + self.used_count * known
@@ -114,11 +114,11 @@ class ContourCounts(NumberedColumns):
         Parameters
         ----------
         rows, was, start
-            Rows, group by group, and the contours they are counted under so far, -1 for none.
+            Rows grouped by node, and the contours under which they were counted before, -1 for none.
         nodes, blocks
             Node and block of each group.
         parent, split
-            Of all nodes: attributes that are spent above are not counted.
+            Parent and split of all nodes: attributes used above a node are not counted.
         """
         column, codes, ids = self._scratch_column(), self._evidence.codes, self._evidence.ids
         stored = self._pool, self._at, self._width, self._used
@@ -131,7 +131,7 @@ class ContourCounts(NumberedColumns):
         )  # fmt: skip
 
     def count_nodes(self, rows: Ids, start: Ints) -> Cells:
-        """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
+        """Count the rows of nodes without keeping the counts; return the nodes' own cells."""
         return in_order(*count_nodes(self._evidence.ids, rows, start, self._scratch_column()))
 
     def count_cells(
@@ -139,7 +139,7 @@ class ContourCounts(NumberedColumns):
     ) -> tuple[Ids, Ids, Ids, Cells]:
         """Count the rows of nodes without keeping the counts: node (0 to m - 1), cell, size and contents of cells.
 
-        `parent` and `split` are those of all nodes: attributes that are spent above are not counted.
+        `parent` and `split` are those of all nodes: attributes used above a node are not counted.
         """
         codes, ids, layout = self._evidence.codes, self._evidence.ids, self.layout
         room = int(layout.entry_limits(np.diff(start)).sum())
@@ -168,7 +168,7 @@ class ContourCounts(NumberedColumns):
         return Cells(*gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources))
 
     def cell_sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
-        """Return the rows in each cell of blocks that is one of a candidate, and which cells changed: (m, C)."""
+        """Return the number of rows in each candidate's cells of blocks, and which cells changed: (m, C)."""
         size, changed = self.size[blocks], self.dirty[blocks]
         if self.layout.cell_count == self.layout.slot_count and not any(self.layout.cuts):
             return size, changed
@@ -183,7 +183,7 @@ class ContourCounts(NumberedColumns):
         return self._column
 
     def _widen_blocks(self, blocks: Ids, needed: Ids) -> None:
-        """Give blocks a place with room for the columns they need; at least doubled, where it is a new one."""
+        """Give blocks room for the columns they need; a new place has at least double the size."""
         narrow = needed > self._width[blocks]
         if not narrow.any():
             return
@@ -208,7 +208,7 @@ class ContourCounts(NumberedColumns):
         self._top += length
 
     def _compact_pool(self, length: int) -> None:
-        """Move all blocks into a new pool, without what moved blocks left behind, with room for `length` more."""
+        """Move all blocks into a new pool, without abandoned space, and with room for `length` more."""
         live = np.flatnonzero(self._width).astype(np.int32)
         lengths = self._width[live].astype(np.int64) * (1 + self.layout.slot_count)
         needed = int(lengths.sum()) + length
@@ -222,10 +222,10 @@ class ContourCounts(NumberedColumns):
 
 
 def in_order(start: Ints, ids: Ids, counts: Ints) -> Cells:
-    """Return cells with the contours of each rising."""
+    """Return cells with their contours in ascending order."""
     falls = np.diff(ids) < 0
     ends = start[1:-1]
-    falls[ends[(ends > 0) & (ends < ids.size)] - 1] = False  # from one cell to the next they may
+    falls[ends[(ends > 0) & (ends < ids.size)] - 1] = False  # between cells they may fall
     if falls.any():
         order = np.lexsort((ids, np.repeat(np.arange(start.size - 1), np.diff(start))))
         ids, counts = ids[order], counts[order]
@@ -238,7 +238,7 @@ class KeptEntropies:
     Parameters
     ----------
     solver, estimator
-        Solve them, the latter at level 1.
+        Solvers of the tree's level, and of level 1.
     tally, blocks
         The cells of all m blocks.
 
@@ -262,7 +262,7 @@ class KeptEntropies:
         tally.dirty[blocks] = False
 
     def _missing_cells(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
-        """Yield block and number of the wanted cells that are not known, not too many at a time."""
+        """Yield block and number of the wanted cells that are not known yet, in bounded batches."""
         node, cell = np.nonzero(wanted & ~known[self._blocks])
         blocks = self._blocks[node]
         parts = np.flatnonzero(np.diff(np.cumsum(self._tally._used[blocks]) // READ_ENTRIES)) + 1
