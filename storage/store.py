@@ -54,6 +54,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         check_s: float = 0.0,
         read_only: bool = False,
+        create: bool = True,
     ) -> "Store":
         """Open a store; create it if there is none, and upgrade its schema if it is older.
 
@@ -76,6 +77,8 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
             Most seconds for checking the file for damage; 0 for no check.
         read_only : bool
             Open a store with this version's schema only for reading; writes raise `ReadOnlyStore`.
+        create : bool
+            False to raise `StoreError` if there is no store.
 
         Raises
         ------
@@ -86,7 +89,10 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         InvalidInput
             If the URL is invalid, or names a database that is not supported.
         """
-        database = Database(dialect_for(url, busy_timeout_s, read_only))
+        dialect = dialect_for(url, busy_timeout_s, read_only)
+        if not create:
+            dialect.check_exists()
+        database = Database(dialect)
         try:
             if check_s > 0:
                 database.check_file(check_s)

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 import grpc
+from google.protobuf import descriptor_pool
 from grpc import aio
 
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
@@ -127,8 +128,8 @@ class _ObservedMethod:
         self._method = method
         self._is_patient = rpc_of(method).waits
         self._metrics = metrics
-        self._labels = labels = (_type_of(handler), service, name)
-        is_stream = handler.request_streaming or handler.response_streaming
+        self._labels = labels = (_type_of(service, name, handler), service, name)
+        is_stream = labels[0] != "unary"
         self._started = metrics.started.labels(*labels)
         self._handled = cache(lambda code: metrics.handled.labels(*labels, CODES[code]))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
@@ -196,11 +197,20 @@ class _ObservedMethod:
         return call.requests_until_end(requests, self._metrics.received.labels(*self._labels).inc)
 
 
-def _type_of(handler: Handler) -> str:
-    """Return the kind of a method, named as by Go's gRPC middleware."""
-    if handler.request_streaming:
-        return "bidi_stream" if handler.response_streaming else "client_stream"
-    return "server_stream" if handler.response_streaming else "unary"
+def _type_of(service: str, name: str, handler: Handler) -> str:
+    """Return the kind of a method, named as by Go's gRPC middleware.
+
+    The protocol says it: a handler that refuses calls, or bounds them, reads a single request as a stream too.
+    """
+    try:
+        method = descriptor_pool.Default().FindMethodByName(f"{service}.{name}")
+    except KeyError:
+        streams_in, streams_out = handler.request_streaming, handler.response_streaming
+    else:
+        streams_in, streams_out = method.client_streaming, method.server_streaming
+    if streams_in:
+        return "bidi_stream" if streams_out else "client_stream"
+    return "server_stream" if streams_out else "unary"
 
 
 def _status_code(call: Call, error: BaseException | None) -> str:

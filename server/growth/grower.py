@@ -493,7 +493,13 @@ def main() -> None:
         return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
 
     pulse = HeartbeatWriter(output.fileno(), learning_queue)
-    store = Store.open(arguments.url)
+    try:
+        store = Store.open(
+            arguments.url, create=False
+        )  # a store made now would hide the one that is put back
+    except StorageError as error:
+        _log.error("the store cannot be opened: %s", error)
+        sys.exit(1)
     share: SoleShare | None = None
     group = None
     if arguments.only is not None:

@@ -52,7 +52,7 @@ def main() -> None:
 
     url, answers = begin_child("quercus-learner", NICENESS, on_line)
     keep_small()
-    run_tasks(Store.open(url), tasks, answers)
+    run_tasks(Store.open(url, create=False), tasks, answers)
 
 
 if __name__ == "__main__":

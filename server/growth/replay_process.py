@@ -29,7 +29,7 @@ def main() -> None:
     said: dict[str, Any] = {}
     data = b""
     try:
-        data = explain_row(Store.open(url), task).SerializeToString()
+        data = explain_row(Store.open(url, create=False), task).SerializeToString()
     except (NotFound, ReplacedError):
         said["gone"] = True
     except FailedPrecondition as error:

@@ -22,6 +22,7 @@ from support.published import published_model
 
 from quercus import __version__
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
+from quercus.inference import open_inference_pb2, open_inference_pb2_grpc
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
 from quercus.server.wire.errors import BadStart
@@ -73,7 +74,10 @@ def test_metrics_tell_of_calls_and_of_models(
     with tools.refused(grpc.StatusCode.NOT_FOUND):
         live.api.get("nothing")
     until(lambda: Page(port)("quercus_model_queries_open", model="m") > 0)
+    inference = open_inference_pb2_grpc.GRPCInferenceServiceStub(live.api.channel)
+    inference.ServerLive(open_inference_pb2.ServerLiveRequest(), timeout=60)
     page = Page(port)
+    assert page("grpc_server_handling_seconds_count", grpc_method="ServerLive", grpc_type="unary") == 1
     service = "quercus.v1.ModelService"
     assert page("grpc_server_handled_total", grpc_service=service, grpc_method="CreateModel") == 1
     assert (

@@ -52,6 +52,23 @@ def test_health_follows_the_store(
     assert told.startswith("the store cannot be read: ")
 
 
+def test_a_grower_that_starts_without_the_store_waits_for_it(start_live: Any, tools: Any, tmp_path: Path) -> None:
+    """It makes no store of its own, which would hide the one that is put back."""
+    path = tmp_path / "store.db"
+    live = start_live(path)
+    live.api.create("m", budget=0)
+    live.api.push(tools.table_t("m"))
+    live.api.grown("m", 21)
+    path.rename(tmp_path / "kept")
+    supervisor = live.server.supervisor
+    tools.kill(supervisor.pid, tools.signals.SIGKILL)
+    until(lambda: supervisor.restart_count >= 3)  # of which two found no store
+    assert not path.exists()
+    (tmp_path / "kept").rename(path)
+    live.api.push(tools.batch("m", [[1, 1]]))
+    live.api.grown("m", 22)
+
+
 def test_a_classification_needs_no_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     live = start_live(path)
