@@ -493,10 +493,8 @@ def main() -> None:
         return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
 
     pulse = HeartbeatWriter(output.fileno(), learning_queue)
-    try:
-        store = Store.open(
-            arguments.url, create=False
-        )  # a store made now would hide the one that is put back
+    try:  # a store made now would hide the one that is put back
+        store = Store.open(arguments.url, create=False)
     except StorageError as error:
         _log.error("the store cannot be opened: %s", error)
         sys.exit(1)

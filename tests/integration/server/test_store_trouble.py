@@ -1,6 +1,7 @@
 """The store is taken away under a running server."""
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +53,29 @@ def test_health_follows_the_store(
     assert told.startswith("the store cannot be read: ")
 
 
-def test_a_grower_that_starts_without_the_store_waits_for_it(start_live: Any, tools: Any, tmp_path: Path) -> None:
+def test_a_grower_that_starts_without_the_store_waits_for_it(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
     """It makes no store of its own, which would hide the one that is put back."""
     path = tmp_path / "store.db"
     live = start_live(path)
     live.api.create("m", budget=0)
     live.api.push(tools.table_t("m"))
     live.api.grown("m", 21)
-    path.rename(tmp_path / "kept")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    files = list(tmp_path.glob("store.db*"))  # with SQLite's log
+    for file in files:
+        file.rename(kept / file.name)
     supervisor = live.server.supervisor
     tools.kill(supervisor.pid, tools.signals.SIGKILL)
-    until(lambda: supervisor.restart_count >= 3)  # of which two found no store
+    deadline = time.monotonic() + 60
+    while supervisor.restart_count < 3:  # of which two found no store
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert not path.exists()
-    (tmp_path / "kept").rename(path)
+    for file in files:
+        (kept / file.name).rename(file)
     live.api.push(tools.batch("m", [[1, 1]]))
     live.api.grown("m", 22)
 
