@@ -135,7 +135,7 @@ class Coverage:
         rows = sample_rows(np.arange(len(evidence)), most)
         if forest.distances is None or not forest.distances.book.is_same(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)
-        forest.distances.follow_rows(rows, codes)
+        rows = forest.distances.follow_rows(rows, codes)
         self._far, self._lines = forest.distances.candidate_distances(pool, codes)
         held = remembered_rows(forest)
         known = [sample_rows(np.sort(np.append(labelled, refused)), KNOWN * most) for labelled, _ in held]

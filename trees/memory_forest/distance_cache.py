@@ -1,6 +1,7 @@
 """Distances between rows, kept while the codes and the rows to be covered stay the same."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from quercus.belief.arrays import Ints
 from quercus.kernels.forest import DISTANCE_UNIT, distances, nearest_distances
 from quercus.trees.memory_forest.codes import Codebook, Codes
 
+T = TypeVar("T", bound=np.generic)
 Distances = NDArray[np.uint16] | NDArray[np.int32]  # the smaller type where it has room for them
 
 
@@ -29,7 +31,8 @@ class DistanceCache:
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
-        self.book, self._rows, self._bins = book, rows, book.bin_counts()[book.varying]
+        self.book, self._bins = book, book.bin_counts()[book.varying]
+        self._given = self._rows = rows
         self._others = ordered_codes(codes[rows], self._bins)
         most = DISTANCE_UNIT * len(book.varying)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
@@ -40,21 +43,24 @@ class DistanceCache:
             (nobody, self._nearest_distances(codes[:0]))
         ]  # of each group its rows, and distances from them
 
-    def follow_rows(self, rows: Ints, codes: Codes) -> None:
-        """Take other rows (m,), rising; `codes` are of all rows. Only the distances of rows that come are counted."""
-        if np.array_equal(rows, self._rows):
-            return
-        stay, fresh = np.flatnonzero(np.isin(self._rows, rows)), np.setdiff1d(rows, self._rows)
-        order = np.argsort(np.append(self._rows[stay], fresh))
+    def follow_rows(self, rows: Ints, codes: Codes) -> Ints:
+        """Take other rows (m,); return them in the order of all distances. `codes` are of all rows.
+
+        Rows that come take the places of rows that go, so only their distances are counted and written.
+        """
+        if np.array_equal(rows, self._given):
+            return self._rows
+        fresh, free = np.setdiff1d(rows, self._rows), np.flatnonzero(~np.isin(self._rows, rows))
         columns = ordered_codes(codes[fresh], self._bins)
-        more = distances(columns, ordered_codes(codes[self._candidates], self._bins), self._bins).T
-        whole = np.concatenate([self._far.take(stay, axis=1), more.astype(self._far.dtype)], axis=1)
-        self._far = whole.take(order, axis=1)  # not by an index, which would leave another order in memory
+        far = distances(columns, ordered_codes(codes[self._candidates], self._bins), self._bins).T
+        self._far = _replaced(self._far, free, far.astype(self._far.dtype))
         self._near = [
-            (known, np.append(near[stay], self._nearest_of(columns, codes[known]))[order])
+            (known, _replaced(near.copy(), free, self._nearest_of(columns, codes[known])))
             for known, near in self._near
         ]
-        self._rows, self._others = rows, ordered_codes(codes[rows], self._bins)
+        self._given, self._rows = rows, _replaced(self._rows.copy(), free, fresh)
+        self._others = ordered_codes(codes[self._rows], self._bins)
+        return self._rows
 
     def candidate_distances(self, candidates: Ints, codes: Codes) -> tuple[Distances, Ints]:
         """Return distances (lines, m) of all candidates so far from the rows, and the lines (n,) of these candidates.
@@ -107,6 +113,16 @@ class DistanceCache:
         if 0 < len(known) < len(others):  # faster: each row of the outer loop prepares its distances
             return np.asarray(distances(known, others, self._bins).min(axis=0))
         return nearest_distances(others, known, self._bins)
+
+
+def _replaced(held: NDArray[T], free: Ints, fresh: NDArray[T]) -> NDArray[T]:
+    """Return an array whose `free` places along the last axis `fresh` ones take, with places added or left out."""
+    both = min(len(free), fresh.shape[-1])
+    held[..., free[:both]] = fresh[..., :both]
+    if both < len(free):
+        stay = np.delete(np.arange(held.shape[-1]), free[both:])
+        return held.take(stay, axis=-1)  # not by an index, which would leave another order in memory
+    return np.concatenate([held, fresh[..., both:]], axis=-1) if both < fresh.shape[-1] else held
 
 
 def ordered_codes(codes: Codes, bins: Ints) -> NDArray[np.int16]:

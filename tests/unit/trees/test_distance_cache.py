@@ -71,7 +71,9 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
         groups = [
             rng.choice(90, int(rng.integers(0, 30)), replace=False) for _ in range(int(rng.integers(1, 4)))
         ]
-        apart.follow_rows(rows, codes)
+        followed = apart.follow_rows(rows, codes)
+        assert np.array_equal(np.sort(followed), rows)
+        rows = followed
         others = ordered_codes(codes[rows], book.bin_counts())
         far = distances(ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts())
         held, lines = apart.candidate_distances(candidates, codes)
