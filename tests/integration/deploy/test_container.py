@@ -24,7 +24,7 @@ import quercus
 from quercus.client import Client
 
 FILE = ROOT / "deploy" / "Containerfile"
-pytestmark = [pytest.mark.release, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @dataclass

@@ -70,11 +70,9 @@ def check_clients(work: Path, commands: dict[str, list[str]]) -> None:
 PROGRAMS = ("sensor", "labeller", "classifier")
 
 
-@pytest.mark.release
+@pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(
-    shutil.which("npm") is None, reason="needs npm: apt-get install npm (make release-checks)"
-)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm: apt-get install npm")
 def test_the_clients_in_typescript_push_label_and_classify(folder: Path) -> None:
     """Packages come from npm's registry. Where it does not answer, nobody knows whether the example works."""
     work = folder / "typescript"
