@@ -153,7 +153,7 @@ def test_says_honestly_how_it_compares(finished: Finished) -> None:
         words = f"{'better' if difference > 0 else 'worse'} than random on average"
     assert words in finished.printed
     assert "On 3 other splits the queries gave" in finished.printed
-    assert re.search(r"31 answers that were asked for gave [\d.]+; random labels need ", finished.printed)
+    assert re.search(r"31 answers to queries gave [\d.]+; random labels need ", finished.printed)
 
 
 def test_the_forest_follows_a_stream_that_changes(finished: Finished) -> None:

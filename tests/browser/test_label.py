@@ -115,11 +115,15 @@ def test_many_classes_leave_half_of_a_phone_to_the_row(visit: Visit, client: Cli
 
 def test_an_answer_taken_back_within_the_delay_is_never_sent(visit: Visit, client: Client, wine: str) -> None:
     page = visit(f"/m/{wine}/label")
+    page.evaluate(
+        """() => { window.said = []; const line = document.getElementById("status");
+          new MutationObserver(() => said.push(line.textContent)).observe(line, { childList: true }); }"""
+    )
     first = answer(page, "b")
-    expect(page.locator("#status")).to_have_text(re.compile(f"^{first}: Barolo. Sending in 1 s"))
-    page.keyboard.press("z")
+    page.keyboard.press("z")  # at once: a busy machine has used up part of the second by now
     expect(page.locator("#stage h1")).to_have_text(first)
     expect(page.locator("#status")).to_have_text(re.compile("before it was sent"))
+    assert any(line.startswith(f"{first}: Barolo. Sending in 1 s") for line in page.evaluate("said"))
     assert log(client, wine) == []
     answer(page, "g")
     kept(page)

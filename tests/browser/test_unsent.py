@@ -331,7 +331,7 @@ def test_a_browser_that_stores_nothing_is_named(visit: Visit, client: Client, wi
     go_offline(page, client, wine)
     shown = answer(page, "b")
     expect(page.locator("#unkept")).to_contain_text(
-        "An answer that is not sent yet is lost when you close the page"
+        "Unsent answers are lost when you close the page"
     )
     expect(page.locator("#away")).to_contain_text(
         "1 answer is in this page alone, and lost with it: keep it open"

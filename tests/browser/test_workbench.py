@@ -356,8 +356,10 @@ def test_a_phone_corrects_by_touch_alone(visit: Visit, client: Client, wine: str
     page = visit(f"/m/{wine}/label", **PHONE)
     first = heading(page)
     for _ in range(2):
+        shown = heading(page)
         glance(page)
         page.get_by_role("button", name="Barolo").tap()
+        page.locator("#stage h1").filter(has_not_text=re.compile(f"^{re.escape(shown)}$")).wait_for()
     kept(page)
     present = heading(page)
 

@@ -172,7 +172,6 @@ def test_numbers_of_the_model_and_what_comes_back_tell_nothing(callers: dict[str
                 each.queries_open,
                 each.conflicts,
                 each.accuracy,
-                each.settled,
                 each.average_confidence,
                 each.drift,
             )

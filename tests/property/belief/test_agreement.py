@@ -11,7 +11,7 @@ from quercus.belief.mass import MassFunction
 
 
 def test_bad_answers_are_named() -> None:
-    with pytest.raises(InvalidInput, match="are none"):
+    with pytest.raises(InvalidInput, match="answers: is empty"):
         agreement.combine([])
 
 

@@ -109,7 +109,7 @@ def test_errors() -> None:
     dogmatic = MassFunction(L, ((1, 1.0),))
     with pytest.raises(InvalidInput, match=r"mass: is dogmatic.*Discount it first, by a reliability of \.99"):
         cautious([ONE, dogmatic])
-    with pytest.raises(InvalidInput, match="masses: are none"):
+    with pytest.raises(InvalidInput, match="masses: is empty"):
         cautious([])
     with pytest.raises(InvalidInput, match=r"are on frames of \[2, 3\] classes"):
         cautious([ONE, MassFunction.vacuous(2)])

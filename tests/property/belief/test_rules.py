@@ -183,7 +183,7 @@ def test_doubt_that_no_number_can_hold_still_counts() -> None:
 
 
 def test_what_cannot_be_combined_repeatedly_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="times: are of no mass function"):
+    with pytest.raises(InvalidInput, match="times: is empty"):
         combine_repeatedly({})
     with pytest.raises(InvalidInput, match=r"times: are on frames of \[2, 3\] classes"):
         combine_repeatedly({MassFunction.vacuous(2): 1, MassFunction.vacuous(3): 1})

@@ -19,7 +19,7 @@ def test_methods_whose_package_is_absent_are_left_out(tmp_path, monkeypatch):
     done = run(app, [*given, *few, "--methods", "random,activeml-margin"])
     assert done.exit_code == 0, done.output
     said = " ".join(done.stderr.split())
-    assert "left out: activeml-margin, which need skactiveml" in said
+    assert "skipped: activeml-margin, which need skactiveml" in said
     assert "pip install 'quercus[experiment]'" in said
     assert "activeml" not in (tmp_path / "results.csv").read_text()
     nothing = run(app, [*given, "--methods", "activeml-margin,activeml-committee"])
