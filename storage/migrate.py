@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, inspect, text
 from quercus.storage.admin.verify_schema import refuse_foreign_rules
 from quercus.storage.clocks import DATABASE
 from quercus.storage.engine import Database
-from quercus.storage.errors import CorruptStore, ReadOnlyStore, UnknownSchema
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreError, UnknownSchema
 from quercus.storage.schema import (
     HEAD,
     REVISION_TABLE,
@@ -28,11 +28,13 @@ from quercus.storage.schema import (
 SCRIPTS = "quercus.storage:migrations"
 
 
-def ensure_schema(database: Database) -> None:
+def ensure_schema(database: Database, *, create: bool = True) -> None:
     """Create or upgrade the tables in one transaction; several processes may do so at once.
 
     Raises
     ------
+    StoreError
+        If there are no tables, and `create` is False.
     UnknownSchema
         If this version does not know the revision of the store.
     CorruptStore
@@ -46,6 +48,8 @@ def ensure_schema(database: Database) -> None:
         found = stored_revision(connection, database.dialect.store_name)
         refuse_foreign_rules(connection, database.dialect.store_name)
         if found is None:
+            if not create:
+                raise StoreError(f"{database.dialect.store_name} has no tables: it is no store yet")
             _create_schema(connection)
             if database.dialect.own_clock(None) is not None:
                 connection.execute(insert(lease_clock).values(id=1, boot=DATABASE, offset=0.0))

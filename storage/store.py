@@ -78,7 +78,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         read_only : bool
             Open a store with this version's schema only for reading; writes raise `ReadOnlyStore`.
         create : bool
-            False to raise `StoreError` if there is no store.
+            False to raise `StoreError` if there is no store, or the database has no tables.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         try:
             if check_s > 0:
                 database.check_file(check_s)
-            ensure_schema(database)
+            ensure_schema(database, create=create)
             clocks = database.dialect.own_clock(clock) if steady is None else None
             if clocks is None:
                 machine = (clock or time.time, steady or since_boot)

@@ -74,3 +74,12 @@ def test_other_processes_may_come_and_go(path, used):
             push(other, f"other-{i}")
         push(used, f"used-{i}")
     assert used.get_model("m").instance_count == 6
+
+
+def test_a_program_that_makes_no_store_leaves_its_place_empty(path):
+    with pytest.raises(StoreError, match="does not exist"):
+        Store.open(f"sqlite:///{path}", create=False)
+    assert not files(path.parent)
+    path.touch()
+    with pytest.raises(StoreError, match="has no tables"):
+        Store.open(f"sqlite:///{path}", create=False)

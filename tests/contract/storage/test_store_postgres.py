@@ -122,6 +122,15 @@ def test_a_process_gets_all_secrets_of_a_url_in_its_environment(monkeypatch: pyt
     assert without_secrets("postgresql://ann:x@host/db?sslpassword=y")[1]["PGPASSWORD"] == "x"
 
 
+def test_a_program_that_makes_no_store_leaves_a_database_empty(postgres: Cluster, empty: str) -> None:
+    """A dump can be restored into it under a running server, whose grower is such a program."""
+    with pytest.raises(StoreError, match="has no tables"):
+        Store.open(postgres.url(empty), create=False)
+    assert not postgres.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", empty
+    )
+
+
 def test_a_database_that_cannot_be_used_gives_the_reason(postgres: Cluster, empty: str) -> None:
     with pytest.raises(StoreError, match="does not exist: create it with createdb"):
         Store.open(postgres.url("nowhere"))
