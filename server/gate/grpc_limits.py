@@ -19,7 +19,7 @@ CLOSING_CALLS: Final = 100
 """Most calls of one connection that have ended for the client but not yet for the server."""
 
 MAX_WAITING_CALLS: Final = 20_000
-"""Most calls that have arrived but not begun: those of a hundred connections."""
+"""Most calls that have arrived but not begun: as many as a hundred connections may have, closing ones included."""
 
 WINDOW_BYTES: Final = 16 * 1024
 """Bytes that a call may send before anyone reads them; while a message is read, up to 1 MB more at a time."""

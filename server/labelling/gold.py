@@ -96,10 +96,6 @@ def _make_scores(store: Store, schema: ModelSchema) -> tuple[int, Mapping[str, G
         schema.model
     )  # read first, so that later events are included or count as newer
     histories = store.gold_histories(schema.model)
-    record = store.get_model(schema.model)
-    if (
-        record.key,
-        record.shapes.extensions,
-    ) != schema.identity:  # the labels may be of another model or frame
+    if not schema.fits(store.get_model(schema.model)):  # the labels may be of another model or frame
         return 0, {}
     return newest, gold_scores(histories.values(), schema.frame.size)

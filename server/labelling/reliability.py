@@ -45,10 +45,6 @@ def _newest_answer(store: Store, model: str) -> int:
 
 def _make_estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
     events = store.opinions(schema.model, MAX_LABELS)
-    record = store.get_model(schema.model)
-    if (
-        record.key,
-        record.shapes.extensions,
-    ) != schema.identity:  # the labels may be of another model or frame
+    if not schema.fits(store.get_model(schema.model)):  # the labels may be of another model or frame
         return 0, NOBODY
     return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)

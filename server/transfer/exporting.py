@@ -59,7 +59,7 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     after = 0
     while True:
         page = store.page_details(schema.model, after, PAGE)
-        if (page.model.key, page.model.shapes.extensions) != schema.identity:
+        if not schema.fits(page.model):
             raise FailedPrecondition(
                 f"model {schema.model} was extended, or deleted and another has its name: start again"
             )

@@ -97,10 +97,10 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
                 code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error), *_refused_row(error)
             )
         case NotFound():
-            return grpc_status(code_pb2.NOT_FOUND, str(error), _exhausted_resource(error))
+            return grpc_status(code_pb2.NOT_FOUND, str(error), _resource_info(error))
         case AlreadyExists():
             return grpc_status(
-                code_pb2.ALREADY_EXISTS, str(error), _exhausted_resource(error), *_refused_row(error)
+                code_pb2.ALREADY_EXISTS, str(error), _resource_info(error), *_refused_row(error)
             )
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
@@ -198,7 +198,7 @@ def _refused_row(error: Exception) -> list[instance_pb2.RefusedRow]:
     return [] if row is None else [instance_pb2.RefusedRow(row=row)]
 
 
-def _exhausted_resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
+def _resource_info(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
     return error_details_pb2.ResourceInfo(
         resource_type=error.resource,
         resource_name=shorten_text(error.name),

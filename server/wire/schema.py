@@ -122,6 +122,10 @@ class ModelSchema:
         """The key and the number of extensions of the model: data encoded for one identity fit no other."""
         return self.key, self.shapes.extensions
 
+    def fits(self, record: ModelRecord) -> bool:
+        """Return whether data read with a record of the model fit the classes and attributes of this schema."""
+        return (record.key, record.shapes.extensions) == self.identity
+
     def check_record(self, record: ModelRecord) -> None:
         """Check that this schema describes data that were read with a record of the model.
 
