@@ -13,6 +13,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.cli.common import JsonOption, duration_s, err, fail, out, progress_bar, report
 from quercus.cli.completion import complete_model
 from quercus.cli.stores import CreateOption, NewNameOption, StoreOption, opened_store
+from quercus.view.words import counted
 
 NAMED: Final = 5
 """Maximum number of models that an error names."""
@@ -77,7 +78,9 @@ def archive(
                 continue
             archived.append(result)
             if not as_json:
-                out.print(f"{each}: {result.added:,} events added, archived up to event {result.last:,}")
+                out.print(
+                    f"{each}: {counted(result.added, 'event')} added, archived up to event {result.last:,}"
+                )
     content = {
         "models": [asdict(each) for each in archived],
         "failed": [{"name": each, "error": error} for each, error in failed.items()],
@@ -86,7 +89,9 @@ def archive(
     if failed:
         more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
         first = ", ".join(islice(failed, NAMED))
-        fail(f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {first}{more}")
+        fail(
+            f"{len(failed):,} of {counted(len(archived) + len(failed), 'model')} not archived: {first}{more}"
+        )
 
 
 def rebuild(
@@ -129,6 +134,6 @@ def rebuild(
     if not as_json:
         for each in made:
             how = "already there" if each.was_there else "rebuilt"
-            out.print(f"{each.name}: {each.events:,} events, {how}")
+            out.print(f"{each.name}: {counted(each.events, 'event')}, {how}")
     text = "the next server with a grower grows the trees from these events"
     report(as_json, {"models": [asdict(each) for each in made]}, text)

@@ -68,7 +68,7 @@ BrokerAuthoritiesOption = Annotated[
 StopAfterOption = Annotated[
     int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
 ]
-PUSHED = "{messages:,} messages: {stored:,} rows stored, {known:,} already there, {rejected:,} rejected"
+PUSHED = "messages: {messages:,}; rows stored: {stored:,}, already there: {known:,}, rejected: {rejected:,}"
 
 app = typer.Typer(
     no_args_is_help=True, help="Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."
@@ -314,8 +314,8 @@ def webhook(
             notify=_print_note,
         )
         text = (
-            "{delivered:,} events delivered in {attempts:,} attempts, {given_up:,} given up; "
-            "the last one is {sequence:,}"
+            "events delivered: {delivered:,}, attempts: {attempts:,}, given up: {given_up:,}; "
+            "the last event is {sequence:,}"
         )
         _run_bridge(made, limit, as_json, text)
 

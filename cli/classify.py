@@ -61,6 +61,7 @@ from quercus.specification.shares import decimal_text
 from quercus.specification.written_labels import write_label, write_name, write_set
 from quercus.view.bars import bar
 from quercus.view.predictions import coverage_text, share_text
+from quercus.view.words import counted
 
 CHUNK_ROWS = 5000
 
@@ -346,7 +347,7 @@ class _ClassifiedFile:
         """The share of right predictions among the rows with a true class, in words."""
         right, known, lost = self._right, self._known, self.rows - self._known
         share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
-        return share + (f"; {lost:,} rows have no true class" if lost else "")
+        return share + (f"; {counted(lost, 'row')} without a true class" if lost else "")
 
 
 def _write(rows: _ClassifiedFile, form: OutputFormat, output: Path | None, *, for_spreadsheets: bool) -> None:

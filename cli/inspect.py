@@ -31,6 +31,7 @@ from quercus.files.inspection import Choices, InspectedColumn, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
 from quercus.files.table import FileRecord, listed_names
 from quercus.files.words import typed_classes
+from quercus.view.words import counted
 
 ROLES: Final = {
     "class": "class",
@@ -121,7 +122,7 @@ def inspect(
         out.print(_table_of_columns(schema))
         named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
         labelled = "" if column is None else f", {schema.labelled:,} of them labelled"
-        out.print(f"\n{schema.rows:,} rows{labelled}{named}", soft_wrap=True)
+        out.print(f"\n{counted(schema.rows, 'row')}{labelled}{named}", soft_wrap=True)
         if column is None and not frame:
             out.print(
                 "no column is named class: name it with --class COLUMN, or the classes with --classes A,B,C"

@@ -41,6 +41,7 @@ from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.view.queries import idle_text
+from quercus.view.words import counted
 
 REASON_AFTER_S = 1.0
 """After waiting for this many seconds, the reason is shown."""
@@ -369,8 +370,8 @@ class LabellingSession:
         """Send the answers given before Ctrl-C; another Ctrl-C discards them."""
         if queue.is_sent(1.0):
             return
-        count = len(queue.unsent_answers)
-        self.console.print(f"{count} answers are not sent yet; Ctrl-C discards them", style="yellow")
+        count = counted(len(queue.unsent_answers), "unsent answer")
+        self.console.print(f"sending {count}; Ctrl-C discards what is left", style="yellow")
         try:
             person.send_all()
         except KeyboardInterrupt:
@@ -386,7 +387,11 @@ class LabellingSession:
             return
         model = self.client.get_model(self.model)
         if model.queries_answered >= model.budget:
-            spent = f"the budget of {model.budget:,} answers is spent" if model.budget else "the budget is 0"
+            spent = (
+                f"the budget of {counted(model.budget, 'answer')} is spent"
+                if model.budget
+                else "the budget is 0"
+            )
             hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
             self.console.print(f"{spent}; {hint}", soft_wrap=True)
         else:

@@ -49,6 +49,7 @@ from quercus.files.words import typed_attribute
 from quercus.specification.attributes import Attribute
 from quercus.specification.model import CHANGEABLE
 from quercus.view.terminal.models import model_page, models_table
+from quercus.view.words import counted
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -273,7 +274,7 @@ def delete_model(
         if not yes:
             if as_json or not sys.stdin.isatty():
                 raise typer.BadParameter("there is no terminal to ask for confirmation: give --yes")
-            rows, answers = f"{model.instance_count:,} rows", f"{model.queries_answered:,} answers"
+            rows, answers = counted(model.instance_count, "row"), counted(model.queries_answered, "answer")
             typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
         client.delete_model(name)
     report(as_json, {"deleted": name}, f"deleted {name}")

@@ -127,7 +127,15 @@ def push(
         ),
     ] = None,
     rejected: RejectedOption = None,
-    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
+    batch_rows: Annotated[
+        int,
+        typer.Option(
+            "--batch-rows",
+            min=1,
+            max=MAX_BATCH_ROWS.highest,
+            help="Maximum number of rows that are sent, and committed, together.",
+        ),
+    ] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
@@ -337,7 +345,7 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
         return
     rate = report.rows / report.seconds if report.seconds else 0.0
     known = f" ({report.known:,} already there)" if report.known else ""
-    out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
+    out.print(f"pushed {counted(report.rows, 'row')} in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
     if unused:
         out.print(f"columns not sent: {', '.join(unused)}", style="dim")
 

@@ -37,8 +37,8 @@ def state_answers(
         print_json(asdict(report) | {"items": len(items), "labellers": len(who)})
         return
     known = f" ({report.known:,} already there)" if report.known else ""
-    text = f"stated {len(answers):,} answers of {counted(len(who), 'labeller')} on {len(items):,} rows{known}"
-    out.print(text)
+    of, on = counted(len(who), "labeller"), counted(len(items), "row")
+    out.print(f"stated {counted(len(answers), 'answer')} of {of} on {on}{known}")
 
 
 def _answer_batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:

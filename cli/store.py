@@ -23,6 +23,7 @@ from quercus.cli.stores import (
     store_url,
 )
 from quercus.files import writing
+from quercus.view.words import counted
 
 
 def backup(
@@ -224,7 +225,7 @@ def import_log(
             fail(f"{file} cannot be read: {error}")
     if meaning.retired:
         err.print(meaning.retired, style="yellow", soft_wrap=True)
-    report(as_json, {"events": count}, f"read {count:,} events")
+    report(as_json, {"events": count}, f"read {counted(count, 'event')}")
 
 
 def migrate(
@@ -268,7 +269,7 @@ def migrate(
         def show_moved(moved: MovedModel) -> None:
             how = "already there" if moved.was_there else "moved"
             if not as_json:
-                out.print(f"{moved.name}: {moved.rows:,} rows, {how}")
+                out.print(f"{moved.name}: {counted(moved.rows, 'row')}, {how}")
 
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):

@@ -38,10 +38,21 @@ def watch(
 ) -> None:
     """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, recent accuracy.
 
-    The accuracy is that of predictions made before their label arrived, over the last 1,000 (docs/serving.md).
-
     A terminal shows the numbers as they change and the top of the newest tree; other output has one line per tree.
     Ctrl-C stops.
+
+    Fields of a line, and of --json (- and null: there is none, or it is not known yet):
+
+        version                  number of the tree
+        as_of                    newest event of the log that it has learned
+        lag, lag_s               later events; seconds since the oldest of them
+        rows, answers, budget    rows of the model; answers given, and allowed
+        open, leased             queries nobody holds; queries of labellers
+        nodes, leaves, depth     size of the tree
+        undecided                nodes whose split, or end, more labels decide
+        root                     attribute of the first split
+        accuracy                 share of right predictions made before their
+                                 label, over the last 1,000 (docs/serving.md)
 
     Try:
 
@@ -62,7 +73,11 @@ def watch(
                 if as_json:
                     print_json_line(numbers)
                 elif live is None:
-                    said = (f"{key} {value}" for key, value in numbers.items() if key != "model")
+                    said = (
+                        f"{key} {'-' if value is None else value}"
+                        for key, value in numbers.items()
+                        if key != "model"
+                    )
                     out.print("  ".join(said), soft_wrap=True)
                 else:
                     live.update(watch_picture(moments), refresh=True)

@@ -75,7 +75,7 @@ class QuercusError(Exception):
         parts = [self.message]
         parts += [f"{v.field}: {v.reason}" for v in self.violations if v.reason not in self.message]
         if self.report is not None:
-            parts.append(f"{self.report.rows:,} rows had been acknowledged")
+            parts.append(self.report.acknowledged_text)
         return "; ".join(parts)
 
 

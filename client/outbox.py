@@ -203,7 +203,9 @@ class Outbox:
                 )
         if not is_flushed:
             why = f": {self.waiting_for}" if self.waiting_for else ""
-            raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
+            count = self.waiting_rows
+            wait = "row still waits" if count == 1 else "rows still wait"
+            raise DeadlineExceeded(f"{count:,} {wait} after {timeout_s:g} s{why}")
 
     def close(self, timeout_s: float | None = 30.0) -> None:
         """Accept no more rows, wait until the buffered ones are sent, and stop.

@@ -453,7 +453,7 @@ class PushState:
         if isinstance(error, QuercusError):
             error.report = self._report
         else:
-            error.add_note(f"{self._report.rows:,} rows had been acknowledged")
+            error.add_note(self._report.acknowledged_text)
         return error
 
 

@@ -55,10 +55,13 @@ class UnseenNames:
         '399 of 400 rows: `machine` has 5 names never seen, as 101.0'
         >>> UnseenNames("ticket", 3, 9, 2, ("b7",), rows_beyond=3).text
         '3 of 9 rows: `ticket` has 2 names beyond those that the model keeps, as b7; they count as (other names)'
+        >>> UnseenNames("machine", 1, 1, 1, ()).text
+        '1 of 1 row: `machine` has 1 name never seen'
         """
         number = f"{'' if self.is_exact else 'at least '}{self.names:,} name{'s' * (self.names != 1)}"
         kind = "beyond those that the model keeps" if self.rows_beyond == self.rows else "never seen"
-        said = f"{self.rows:,} of {self.of_rows:,} rows: `{self.attribute}` has {number} {kind}"
+        of = f"{self.rows:,} of {self.of_rows:,} row{'s' * (self.of_rows != 1)}"
+        said = f"{of}: `{self.attribute}` has {number} {kind}"
         if self.examples:
             said += f", as {self.examples[0]}"
         if self.rows_beyond == self.rows:
@@ -96,6 +99,11 @@ class PushReport:
     model_uid: str = ""
     rejected: int = 0
     unseen: tuple[UnseenNames, ...] = ()
+
+    @property
+    def acknowledged_text(self) -> str:
+        """The number of rows as a remark on an error: ``2 rows had been acknowledged``."""
+        return f"{self.rows:,} {'row' if self.rows == 1 else 'rows'} had been acknowledged"
 
 
 @dataclass

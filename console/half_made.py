@@ -15,6 +15,7 @@ from quercus.client.errors import (
 )
 from quercus.client.results import Model
 from quercus.client.specifications import Specification
+from quercus.view.words import counted
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class ModelMaking:
             self.left = HalfMadeModel(name)
             raise
         if model.instance_count:
-            raise AlreadyExists(f"a model {name} already exists, with {model.instance_count:,} rows")
+            raise AlreadyExists(f"a model {name} already exists, with {counted(model.instance_count, 'row')}")
         return model
 
     async def remove_model(self, client: Client, model: Model) -> None:

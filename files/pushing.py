@@ -212,7 +212,7 @@ class FilePush:
         )
         reason = reason or error.message
         if error.report is not None:
-            reason += f"; {error.report.rows:,} rows had been acknowledged"
+            reason += f"; {error.report.acknowledged_text}"
         name = field.partition("].")[2]
         if name in table.names:
             return table.error(record, table.names.index(name), reason)

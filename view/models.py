@@ -155,7 +155,7 @@ def confidence_text(own: AverageConfidence) -> str:
     >>> confidence_text(AverageConfidence(178, 0.85214))
     '85.2 % right by its own estimate, the mean over 178 rows'
     """
-    return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {own.rows:,} rows"
+    return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {counted(own.rows, 'row')}"
 
 
 def attribute_words(attribute: Attribute, others: int = 0) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from quercus.client.values import Between, Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import Display, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation
+from quercus.view.words import counted
 
 MAX_VALUES: Final = 300
 MAX_TEXT: Final = 2_000
@@ -74,7 +75,7 @@ class Curve:
         >>> Curve("a", [0.0, 4.0]).note, Curve("a", [0.0, 4.0], step=0.5, unit="mm/s", step_unit="s").note
         ('0 to 4, 2 values', '0 to 4 mm/s, 2 values along 0 to 0.5 s')
         """
-        count = f"{len(self.values):,} values"
+        count = counted(len(self.values), "value")
         if (self.start, self.step, self.step_unit) == (0.0, 1.0, ""):
             return f"{self.span}, {count}"
         along = with_unit(f"{plain_number(self.start)} to {plain_number(self.end)}", self.step_unit)

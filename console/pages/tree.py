@@ -31,6 +31,7 @@ from quercus.view.models import nominal_names
 from quercus.view.svg.classes import mark_name
 from quercus.view.svg.icicle import Box, Cell, draw_icicle
 from quercus.view.svg.intervals import interval_bars, share_bars
+from quercus.view.words import counted
 
 PING_S = 15.0
 MAX_STREAMS = 4
@@ -261,7 +262,7 @@ def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: froze
 
 def _node_box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
     place = _branch_text(tree, node, nominal)
-    title = f"{place}: {node.count:,} rows, {node.class_name} {percent_text(max(node.theta))}"
+    title = f"{place}: {counted(node.count, 'row')}, {node.class_name} {percent_text(max(node.theta))}"
     return Box(
         place if node.parent is not None else f"all rows · {node.class_name}",
         title + ("; undecided" if node.undecided else ""),

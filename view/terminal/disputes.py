@@ -13,6 +13,7 @@ from quercus.view.answers import moment_text
 from quercus.view.confusion import confusion_table
 from quercus.view.disputes import agreement_rows, pair_rows, sureness_text
 from quercus.view.terminal.models import confusion_grid, pairs_table
+from quercus.view.words import counted
 
 
 def disputes_table(disputes: Sequence[Dispute]) -> Table:
@@ -44,6 +45,6 @@ def agreement_page(agreement: Agreement, classes: Sequence[str]) -> RenderableTy
         parts += [Text(), pairs]
     for each in agreement.confusions:
         found = confusion_table(each.cells, classes)
-        head = f"{each.labeller} against the accepted label: {found.right:,} of {found.count:,} rows the same"
+        head = f"{each.labeller} against the accepted label: {found.right:,} of {counted(found.count, 'row')} the same"
         parts += [Text(), Text(head), confusion_grid(found, "said")]
     return Group(*parts)

@@ -17,6 +17,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.class_marks import ClassMark, ink_on, pattern_path
 from quercus.trees import FlatTree, FoldedTree, Node, TreeNames, fold_tree
 from quercus.view.trees.words import NodeWords, shortened_text
+from quercus.view.words import counted
 
 MAX_NODES = 5_000  # larger pictures are not readable
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -96,7 +97,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     top = y + 2 * LINE + rows * (height + ROW_GAP)
 
     size = max(edge, right) + MARGIN, float(top.max()) + height + MARGIN
-    root = empty_picture(size, f"Decision tree of {flat.size + int(folded.hidden.sum()):,} nodes")
+    root = empty_picture(size, f"Decision tree of {counted(flat.size + int(folded.hidden.sum()), 'node')}")
     marks = [names.mark_of(klass) for klass in range(len(names.classes))]
     _define_patterns(root, [mark for mark in marks if mark.pattern])
     for mark, (x, y, name) in zip(marks, legend, strict=True):

@@ -19,7 +19,7 @@ def test_an_export_is_stated_once(server: str, name: str, table_t: Path, tmp_pat
     arguments = ("push", name, str(path), "--from", "label-studio", "--item", "row")
     done = quercus(*arguments, server=server)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "stated 1 answers of 1 labeller on 1 rows\n"
+    assert done.stdout == "stated 1 answer of 1 labeller on 1 row\n"
     assert "(1 already there)" in quercus(*arguments, server=server).stdout
     with Client(server) as client:
         (said,) = client.answers(name)

@@ -452,6 +452,34 @@ def test_watch_prints_a_line_a_tree(server: str, grown: str) -> None:
     line = quercus("watch", grown, "--stop-after", "1", server=server).stdout
     assert "rows 21" in line
     assert "root X" in line
+    numbers = json.loads(quercus("watch", grown, "--stop-after", "1", "--json", server=server).stdout)
+    told = set(
+        re.findall(r"\w+", quercus("watch", "--help").stdout.partition("Fields")[2].partition("Try:")[0])
+    )
+    assert numbers.keys() <= told | {"model"}
+    assert all(
+        f"{key} {'-' if value is None else ''}" in line for key, value in numbers.items() if key != "model"
+    )
+
+
+def test_one_is_written_as_one(server: str, name: str, tmp_path: Path) -> None:
+    """One row, one answer: nobody reads of 1 rows."""
+    file = tmp_path / "one.csv"
+    file.write_text("size,class\n1,a\n")
+    told = [
+        quercus("inspect", str(file), "--classes", "a,b", "--ignore", "class").stdout,
+        quercus("models", "create", name, str(file), "--classes", "a,b", "--ignore", "class", "--budget", "1",
+                server=server).stdout,
+        quercus("push", name, str(file), server=server).stdout,
+        quercus("label", name, "--truth", str(file), server=server).stdout,
+    ]  # fmt: skip
+    (tmp_path / "said.csv").write_text("item,labeller,answer\n0,bob,a\n")
+    told.append(quercus("push", name, str(tmp_path / "said.csv"), "--labels", server=server).stdout)
+    assert "1 row;" in told[0]
+    assert told[2].startswith("pushed 1 row in ")
+    assert "the budget of 1 answer is spent" in told[3]
+    assert told[4] == "stated 1 answer of 1 labeller on 1 row\n"
+    assert not re.search(r"\b1 (rows|answers|labellers|events|models)\b", "".join(told))
 
 
 def test_a_file_answers_queries_until_the_budget_is_spent(

@@ -145,7 +145,7 @@ def test_a_model_that_cannot_be_archived_does_not_stop_the_others(tmp_path: Path
     assert [name for name in "abc" if f"{name}: {archive / uids[name]} cannot be opened" in said.stderr] == [
         *"ab"
     ]
-    assert "2 of 3 models were not archived: a, b" in said.stderr
+    assert "2 of 3 models not archived: a, b" in said.stderr
     said = quercus("archive", "--all", "--out", str(archive), "--store", store, "--json")
     assert said.returncode == 1
     found = json.loads(said.stdout)

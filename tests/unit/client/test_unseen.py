@@ -96,7 +96,7 @@ def test_rows_that_are_refused_do_not_count() -> None:
     ledger = PushState(2, None, on_rejected=lambda _: None, specification=OLD)
     refused = [instance_pb2.RefusedRow(row=0, code=3, field="labels[0]", message="is wrong")]
     said = acknowledge(ledger, pushed(["9", "p", 1.0], ["8", "q", 1.0]), rows_stored=1, refused=refused)
-    assert [each.text for each in said] == ["1 of 1 rows: `machine` has 1 name never seen, as 8"]
+    assert [each.text for each in said] == ["1 of 1 row: `machine` has 1 name never seen, as 8"]
 
 
 def test_first_names_are_no_sign_of_a_mistake_but_names_beyond_the_bound_are_reported() -> None:
