@@ -40,6 +40,33 @@ def end_interrupted() -> NoReturn:
     sys.exit(130)
 
 
+def option_fault(error: Any) -> str:
+    """Return what is wrong with the value of an option, with the value and its bounds.
+
+    Parameters
+    ----------
+    error : Typer's ``BadParameter``. Later releases of Typer name neither the value of a number nor both bounds.
+    """
+    found = getattr(error.__cause__, "errors", None)  # of pydantic, which these releases check values with
+    if found is None:
+        return str(error.message)
+    fault = found()[0]
+    if fault["type"] == "value_error":
+        return str(fault["msg"]).removeprefix("Value error, ")
+    if not fault["type"].startswith(("int", "float", "less", "greater", "finite")):
+        return f"is {fault['input']!r}: {fault['msg']}"
+    low, high = (getattr(error.param, name, None) for name in ("min", "max"))
+    bounds = {
+        (False, False): "",
+        (True, False): f" of at least {low}",
+        (False, True): f" of at most {high}",
+        (True, True): f" in [{low}, {high}]",
+    }[low is not None, high is not None]
+    bound = next(iter(fault.get("ctx", {}).values()), None)
+    number = "a whole number" if fault["type"].startswith("int") or isinstance(bound, int) else "a number"
+    return f"is {fault['input']!r}, must be {number}{bounds}"
+
+
 def message_of(error: Exception) -> str:
     """Return the message of an error, without the protocol's field paths.
 

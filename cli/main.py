@@ -20,6 +20,7 @@ from quercus.cli.failures import (
     error_json,
     hints_of,
     message_of,
+    option_fault,
     print_error_json,
     wants_json,
 )
@@ -162,6 +163,13 @@ class _Commands(typer.core.TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         return _LazyCommand(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = option_fault(error)
+            raise
 
 
 def load_command(name: str) -> Any:

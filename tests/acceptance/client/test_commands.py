@@ -462,6 +462,33 @@ def test_watch_prints_a_line_a_tree(server: str, grown: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "models create m {file} --budget 2000000",
+            "--budget': is '2000000', must be a whole number in [0, 1000000]",
+        ),
+        (
+            "models create m {file} --budget many",
+            "--budget': is 'many', must be a whole number in [0, 1000000]",
+        ),
+        ("models create m {file} --alpha 1.5", "--alpha': is '1.5', must be a number in [0, 1]"),
+        ("models update m --pruning-level no", "--pruning-level': is 'no', must be a number"),
+        ("answers m --newest 0", "--newest': is '0', must be a whole number of at least 1"),
+        ("label m --delay-s -1", "--delay-s': is '-1', must be a number of at least 0"),
+        ("policy m --reliability no", "--reliability': 'no' is not one of 'declared', 'estimated'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_value_and_bounds(line: str, words: str, table_t: Path) -> None:
+    arguments = [word.replace("{file}", str(table_t)) for word in line.split()]
+    done = quercus(*arguments)
+    assert done.returncode == 2
+    assert f"Invalid value for '{words}" in " ".join(re.sub("[│╭╮╰╯─]", " ", done.stderr).split())
+    told = json.loads(quercus(*arguments, "--json").stderr)["error"]
+    assert (told["kind"], words in told["message"]) == ("Usage", True)
+
+
 def test_one_is_written_as_one(server: str, name: str, tmp_path: Path) -> None:
     """One row, one answer: nobody reads of 1 rows."""
     file = tmp_path / "one.csv"
