@@ -57,7 +57,9 @@ class Frame:
         object.__setattr__(self, "classes", tuple(self.classes))
         count = len(self.classes)
         if not MIN_CLASSES <= count <= MAX_CLASSES:
-            raise InvalidInput("classes", f"has {count} names, must have {MIN_CLASSES} to {MAX_CLASSES}")
+            raise InvalidInput(
+                "classes", f"has {count} name{'s' * (count != 1)}, must have {MIN_CLASSES} to {MAX_CLASSES}"
+            )
         seen: dict[str, int] = {}
         for index, name in enumerate(self.classes):
             _check_name(name, f"classes[{index}]")

@@ -269,7 +269,7 @@ def migrate(
         def show_moved(moved: MovedModel) -> None:
             how = "already there" if moved.was_there else "moved"
             if not as_json:
-                out.print(f"{moved.name}: {counted(moved.rows, 'row')}, {how}")
+                out.print(f"{moved.name}: {counted(moved.rows, 'record')}, {how}")
 
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):

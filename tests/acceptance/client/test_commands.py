@@ -489,6 +489,16 @@ def test_a_wrong_option_is_named_with_its_value_and_bounds(line: str, words: str
     assert (told["kind"], words in told["message"]) == ("Usage", True)
 
 
+def test_the_column_of_the_class_is_sent_or_refused(server: str, name: str, table_t: Path) -> None:
+    """Whoever names it wants the labels: rows without them would be stored for good."""
+    create(server, name, table_t)
+    done = quercus("push", name, str(table_t), "--class", "class", server=server)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--class names a column whose labels are sent only with --labels: give both" in " ".join(
+        re.sub("│", " ", done.stderr).split()
+    )
+
+
 def test_one_is_written_as_one(server: str, name: str, tmp_path: Path) -> None:
     """One row, one answer: nobody reads of 1 rows."""
     file = tmp_path / "one.csv"

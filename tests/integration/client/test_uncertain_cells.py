@@ -162,10 +162,10 @@ def test_files_and_lines_of_json(serving: Serving, client: Client, name: str, tm
     client.create_model(name, specification())
     file = tmp_path / "days.csv"
     file.write_text("sky,wind,class\nsun|rain,2..5.5,up\nrain,3,down\nfog\\|hail,1,up\n")
-    done = quercus("push", name, str(file), "--class", "class", server=serving.address)
+    done = quercus("push", name, str(file), server=serving.address)
     assert done.returncode == 0, done.stderr
     line = '{"id": "j", "sky": ["sun", "rain"], "wind": {"low": 1, "high": 2}, "class": "up"}\n'
-    done = quercus("push", name, "-", "--class", "class", server=serving.address, stdin=line)
+    done = quercus("push", name, "-", server=serving.address, stdin=line)
     assert done.returncode == 0, done.stderr
     shown = [each.values for each in client.instances(name)]
     both = frozenset({"sun", "rain"})
@@ -177,7 +177,7 @@ def test_files_and_lines_of_json(serving: Serving, client: Client, name: str, tm
     ]
     for wrong, says in (("5..2", "is not a range"), ("1e999..2", "is not a range"), ("..", "is not a range")):
         file.write_text(f"sky,wind,class\nsun,{wrong},up\n")
-        done = quercus("push", name, str(file), "--class", "class", server=serving.address)
+        done = quercus("push", name, str(file), server=serving.address)
         assert done.returncode != 0
         assert "line 2, column 2 (wind)" in done.stderr
         assert says in done.stderr

@@ -26,7 +26,7 @@ def test_the_largest_frame() -> None:
     ("classes", "field", "words"),
     [
         ((), "classes", "has 0 names, must have 2 to 64"),
-        (("a",), "classes", "has 1 names, must have 2 to 64"),
+        (("a",), "classes", "has 1 name, must have 2 to 64"),
         (tuple(f"c{i}" for i in range(65)), "classes", "has 65 names, must have 2 to 64"),
         (("a", "b", "a"), "classes[2]", "is 'a', the same as number 1; names must be distinct"),
         (("a", ""), "classes[1]", "is '', must not be empty or blank"),

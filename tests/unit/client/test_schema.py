@@ -145,7 +145,7 @@ def test_classes_are_typed_one_a_line_or_between_commas(text: str, names: tuple[
     ("text", "fault"),
     [
         ("", "classes: has 0 names, must have 2 to 64"),
-        ("a", "classes: has 1 names"),
+        ("a", "classes: has 1 name,"),
         ("a,,b", "classes: name 2 of 3 is empty: is there one comma too many?"),
         ("a,b\nc,", "classes: name 4 of 4 is empty"),
         ("a\nb\na", "classes: 'a' comes twice: it is name 1 too"),
