@@ -402,7 +402,8 @@ _STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "fault": "bold re
 def doctor(
     *,
     store: Annotated[
-        str | None, typer.Option("--store", metavar="URL", help="The store: a file or postgresql://user@host/database.")
+        str | None,
+        typer.Option("--store", metavar="URL", help="The store: a file or postgresql://user@host/database."),
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,

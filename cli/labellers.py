@@ -21,6 +21,7 @@ from quercus.cli.common import (
 from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition
+from quercus.specification.bounds import MAX_ANSWERS_PER_QUERY
 from quercus.view.models import policy_rows
 from quercus.view.terminal.models import labellers_table, pairs_table
 from quercus.view.words import counted
@@ -113,7 +114,9 @@ def policy(
     model: ModelArgument,
     answers: Annotated[
         int | None,
-        typer.Option("--answers", min=1, max=20, help="Number of labellers that answer each query."),
+        typer.Option(
+            "--answers", min=1, max=MAX_ANSWERS_PER_QUERY, help="Number of labellers that answer each query."
+        ),
     ] = None,
     max_conflict: Annotated[
         float | None,

@@ -36,6 +36,7 @@ from quercus.view.words import counted
 
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
+MAX_DIGITS = 12
 MAX_FIELDS = 2_000
 _OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%+~:@,-]*")
 
@@ -268,6 +269,24 @@ async def read_posted(request: Request, session: Session, *, scripted: bool = Fa
     if not session.accepts_form(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
     return content
+
+
+def whole_number_field(given: Mapping[str, Any], name: str, lowest: float, highest: float) -> int:
+    """Return a whole number in a field, with or without commas between its thousands.
+
+    Raises
+    ------
+    InvalidInput
+        If the field has something else, or the number is out of bounds.
+    """
+    text = text_field(given, name, "").strip()
+    digits = text.replace(",", "")
+    is_whole = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
+    if not (is_whole and lowest <= int(digits) <= highest):
+        raise InvalidInput(
+            name, f"is {text[:40]!r}, must be a whole number in [{int(lowest):,}, {int(highest):,}]"
+        )
+    return int(digits)
 
 
 def text_field(given: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:

@@ -27,6 +27,11 @@ MAX_STATEMENTS: Final = 10_000
 MAX_GOLD: Final = 1_000
 """Most gold questions of a model."""
 
+MAX_ANSWERS_PER_QUERY: Final = 20
+
+MAX_POLICY_COUNT: Final = 2**31 - 1
+"""Highest bound that a labelling policy may set to numbers of answers."""
+
 MAX_DELAY_S: Final = 86_400.0
 """Longest time for which a query may be postponed, in seconds."""
 

@@ -44,6 +44,7 @@ from quercus.console.web import (
     render_page,
     session_of,
     status_of,
+    whole_number_field,
 )
 from quercus.files.csv_format import likely_delimiter
 from quercus.files.displays import display_of
@@ -59,7 +60,6 @@ from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
-from quercus.specification.parameter import Parameter
 from quercus.view.rows import ShownItem, ShownValue, pushed_items
 
 PARSE_S = 600.0
@@ -349,9 +349,12 @@ async def _make_model(
     learner: LearnerForm,
 ) -> Response:
     """Create the model, and push the rows."""
-    name, cuts = plan.given.get("model", ""), _parse_integer(plan.given, "cuts", parameters.CUTS)
+    name, cuts = (
+        plan.given.get("model", ""),
+        whole_number_field(plan.given, "cuts", 0, parameters.CUTS.highest),
+    )
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
-    budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
+    budget = whole_number_field(plan.given, "budget", 0, parameters.BUDGET.highest)
     specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
     with naming_columns(_planned_table(upload, plan), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
@@ -419,11 +422,3 @@ class RefusedRows:
         self.count += 1
         if len(self.first) < SHOWN_REFUSED:
             self.first.append((record.line, reason))
-
-
-def _parse_integer(given: Mapping[str, Any], name: str, parameter: Parameter) -> int:
-    """Return a whole number from 0 to the parameter's upper bound."""
-    text, highest = given.get(name, "").strip(), int(parameter.highest)
-    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) <= highest):
-        raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number in [0, {highest:,}]")
-    return int(text)

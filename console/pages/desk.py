@@ -28,7 +28,15 @@ from quercus.console.pages.create import SUFFIXES, RefusedRows, in_thread, open_
 from quercus.console.pages.items import EXPORTS, written
 from quercus.console.pages.model import newest_answers
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, read_posted, render_page, session_of, status_of, text_field
+from quercus.console.web import (
+    check_may,
+    read_posted,
+    render_page,
+    session_of,
+    status_of,
+    text_field,
+    whole_number_field,
+)
 from quercus.files.answer_table import answer_table
 from quercus.files.answers import AnswerColumns, gold_marks
 from quercus.files.errors import FileError
@@ -37,7 +45,9 @@ from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding
 from quercus.files.table import FileTable
 from quercus.files.writing import CannotWrite, write_columns
+from quercus.specification.bounds import MAX_ANSWERS_PER_QUERY, MAX_POLICY_COUNT
 from quercus.specification.guidance import ClassExample, Guidance
+from quercus.specification.parameters import BUDGET
 from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
 from quercus.specification.written_labels import read_label
@@ -66,7 +76,6 @@ LABELS: Final = {
     "text": "Guidelines",
 }
 """The label of each field on the page, by its name in a form and in errors."""
-_WHOLE: Final = re.compile(r"[0-9]{1,10}")
 
 
 async def desk(request: Request) -> Response:
@@ -160,7 +169,7 @@ def _typed_examples(given: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 async def _set_budget(session: Session, name: str, given: dict[str, Any]) -> str:
     """Set the budget."""
-    budget = _number(given, "budget") or 0
+    budget = whole_number_field(given, "budget", 0, BUDGET.highest)
     await session.client.update_model(name, budget=budget)
     return f"The budget is set: {counted(budget, 'answer')} in all."
 
@@ -173,9 +182,9 @@ async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str
     )
     policy = replace(
         now,
-        answers_per_query=_number(given, "answers_per_query", is_optional=True) or 1,
-        per_labeller=_number(given, "per_labeller", is_optional=True),
-        per_hour=_number(given, "per_hour", is_optional=True),
+        answers_per_query=_number(given, "answers_per_query", 1, MAX_ANSWERS_PER_QUERY) or 1,
+        per_labeller=_number(given, "per_labeller", 0, MAX_POLICY_COUNT),
+        per_hour=_number(given, "per_hour", 0, MAX_POLICY_COUNT),
         labellers=tuple(labellers),
     )
     changed = [key for key in _POLICY if getattr(policy, key) != getattr(now, key)]
@@ -371,11 +380,7 @@ def _percentage(given: dict[str, Any], name: str) -> float:
     return share / 100
 
 
-def _number(given: dict[str, Any], name: str, *, is_optional: bool = False) -> int | None:
-    """Return an integer in a form; None for an optional field that is empty."""
-    text = text_field(given, name, "").strip().replace(",", "")
-    if not text and is_optional:
-        return None
-    if _WHOLE.fullmatch(text) is None:
-        raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number")
-    return int(text)
+def _number(given: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
+    """Return the whole number in a field that may be empty; None for an empty one."""
+    is_given = text_field(given, name, "").strip()
+    return whole_number_field(given, name, lowest, highest) if is_given else None

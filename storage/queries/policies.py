@@ -9,16 +9,15 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling.policy import Combination, Corrections, Policy, Reliability
+from quercus.specification.bounds import MAX_ANSWERS_PER_QUERY, MAX_POLICY_COUNT
 from quercus.storage.prepared import Prepared
 from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
 
 _OF_MODEL = Prepared(select(policy).where(policy.c.model_id == bindparam("of")))
-MAX_ANSWERS = 20
 MAX_HELD = 100
 MAX_TAGS = 20
 MAX_LABELLERS = 1000
-MAX_COUNT = 2**31 - 1
 
 
 def get_policy(connection: Connection, name: str) -> Policy:
@@ -98,11 +97,11 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
 
 def check_policy(new: Policy) -> None:
     """Raise ``InvalidInput`` if a value is out of bounds."""
-    _check_bounds("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
+    _check_bounds("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS_PER_QUERY)
     _check_bounds("max_held", new.max_held, 1, MAX_HELD)
     for field, value in (("per_labeller", new.per_labeller), ("per_hour", new.per_hour)):
         if value is not None:
-            _check_bounds(field, value, 0, MAX_COUNT)
+            _check_bounds(field, value, 0, MAX_POLICY_COUNT)
     for field, share in (("max_conflict", new.max_conflict), ("gold_share", new.gold_share)):
         if not (math.isfinite(share) and 0.0 <= share <= 1.0):
             raise InvalidInput(field, f"is {share}, must lie in [0, 1]")

@@ -131,16 +131,26 @@ def test_budget_and_assignment_are_set_and_count(world: World) -> None:
         assert ann.lease("m", "ann").idle == "not_assigned"
     assert "Others label this model" in world.visitor("ann").get("/m/m/label").text
     for act, given, fault in (
-        ("budget", {"budget": "x"}, "Answers in all: is &#39;x&#39;, must be a whole number"),
-        ("budget", {"budget": "-1"}, "must be a whole number"),
+        (
+            "budget",
+            {"budget": "x"},
+            "Answers in all: is &#39;x&#39;, must be a whole number in [0, 1,000,000]",
+        ),
+        ("budget", {"budget": "-1"}, "is &#39;-1&#39;, must be a whole number in [0, 1,000,000]"),
+        (
+            "budget",
+            {"budget": "9999999999"},
+            "is &#39;9999999999&#39;, must be a whole number in [0, 1,000,000]",
+        ),
         ("budget", {"budget": ""}, "Answers in all: is &#39;&#39;, must be a whole number"),
         (
             "policy",
             {"answers_per_query": "21"},
-            "Labellers who answer each query: is 21, must lie in [1, 20]",
+            "Labellers who answer each query: is &#39;21&#39;, must be a whole number in [1, 20]",
         ),
+        ("policy", {"answers_per_query": "0"}, "is &#39;0&#39;, must be a whole number in [1, 20]"),
         ("policy", {"labellers": "x" * 300}, "labeller 1: has 300 characters"),
-        ("policy", {"labellers": "dora", "per_hour": "many"}, "must be a whole number"),
+        ("policy", {"labellers": "dora", "per_hour": "many"}, "must be a whole number in [0, 2,147,483,647]"),
     ):
         page = lead.form(f"/m/m/desk/{act}", given)
         assert page.status == 400
