@@ -1,5 +1,6 @@
 """The pipes of docs/howto/pipes.md that read from brokers: as printed there, from a real broker to rows, and back."""
 
+import contextlib
 import json
 import os
 import signal
@@ -54,25 +55,38 @@ def printed(words: str) -> str:
     return found
 
 
-def run(code: str, server: Serving, *, waits: bool = False) -> subprocess.Popen[bytes]:
-    """Start a command, as a terminal would; wait until it ends, unless `waits` is false."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "QUERCUS_SERVER": server.address}
-    process = subprocess.Popen(
-        ["bash", "-euo", "pipefail", "-c", code],
-        env=environment,
-        start_new_session=True,
-        stderr=subprocess.DEVNULL if not waits else None,
-    )
-    if waits:
-        assert process.wait(timeout=WAIT_S) == 0
-    return process
+class Shell:
+    """Runs commands as a terminal of a user does; those that still run at its end are killed."""
+
+    def __init__(self, server: Serving) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = os.environ | {"PATH": path, "QUERCUS_SERVER": server.address}
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, code: str) -> None:
+        """Start a command, in a session of its own."""
+        command = ["bash", "-euo", "pipefail", "-c", code]
+        self._started.append(subprocess.Popen(command, env=self._environment, start_new_session=True))
+
+    def run(self, code: str) -> None:
+        """Run a command to its end."""
+        self.start(code)
+        assert self._started[-1].wait(timeout=WAIT_S) == 0
+
+    def kill(self) -> None:
+        """Kill all that was started, with SIGKILL."""
+        for process in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=WAIT_S)
+        self._started.clear()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command with all its processes."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=WAIT_S)
+@pytest.fixture
+def shell(server: Serving) -> Iterator[Shell]:
+    made = Shell(server)
+    yield made
+    made.kill()
 
 
 def until_pushed(client: Client, rows: int) -> None:
@@ -91,43 +105,44 @@ def written(folder: Path, first: int, count: int) -> Path:
 
 
 def test_kafka_to_rows_and_predictions_back(
-    kafka: RunningKafka, server: Serving, client: Client, tmp_path: Path
+    kafka: RunningKafka, shell: Shell, client: Client, tmp_path: Path
 ) -> None:
     def said(words: str) -> str:
         return printed(words).replace("broker:9092", kafka.address)
 
     def produce(first: int, count: int) -> None:
-        run(f"kcat -b {kafka.address} -P -t bottles -l {written(tmp_path, first, count)}", server, waits=True)
+        shell.run(f"kcat -b {kafka.address} -P -t bottles -l {written(tmp_path, first, count)}")
 
     produce(0, ROWS)
-    group = run(said("-G quercus"), server)
+    shell.start(said("-G quercus"))
     until_pushed(client, ROWS)
     produce(ROWS, ROWS)
     until_pushed(client, ROWS + 1)
-    end(group)
+    shell.kill()
     produce(2 * ROWS, ROWS)
-    run(said("-o beginning"), server, waits=True)
+    shell.run(said("-o beginning"))
     assert client.get_model("wine").instance_count == 3 * ROWS
 
-    back = run(said("quercus classify"), server)
-    every = f"kcat -b {kafka.address} -C -t predictions -q -c {ROWS} > {tmp_path}/predictions.jsonl"
-    run(f"until {every}; do sleep .1; done", server, waits=True)  # the topic comes with its first message
-    end(back)
-    predictions = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    shell.start(said("quercus classify"))
+    path = tmp_path / "predictions.jsonl"
+    every = f"kcat -b {kafka.address} -C -t predictions -q -c {ROWS} > {path}"
+    shell.run(f"until {every}; do sleep .1; done")  # the topic comes with its first message
+    predictions = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(predictions) == ROWS  # kcat holds the last few back until more come
     assert all(each["classes"] for each in predictions)
 
 
-def test_mqtt_to_rows(server: Serving, client: Client, tmp_path: Path) -> None:
+def test_mqtt_to_rows(shell: Shell, client: Client, tmp_path: Path) -> None:
+    program("mosquitto_sub", "mosquitto-clients")
     broker = RunningBroker(tmp_path)
     at = f"-h 127.0.0.1 -p {broker.port}"
-    program("mosquitto_sub", "mosquitto-clients")
-    publish = f"mosquitto_pub {at} -t plant/1/bottles -q 1 -l < {written(tmp_path, 0, ROWS)}"
-    subscription = printed("mosquitto_sub").replace("-h broker", at)
-    end_of_session = f"mosquitto_sub {at} -t 'plant/+/bottles' -q 1 -c -i quercus -E"
-    run(end_of_session, server, waits=True)  # the broker keeps messages from now on
-    run(publish, server, waits=True)
-    pipe = run(subscription, server)
-    until_pushed(client, ROWS)
-    end(pipe)
-    broker.close()
+    try:
+        shell.run(
+            f"mosquitto_sub {at} -t 'plant/+/bottles' -q 1 -c -i quercus -E"
+        )  # from now on it keeps messages
+        shell.run(f"mosquitto_pub {at} -t plant/1/bottles -q 1 -l < {written(tmp_path, 0, ROWS)}")
+        shell.start(printed("mosquitto_sub").replace("-h broker", at))
+        until_pushed(client, ROWS)
+        shell.kill()
+    finally:
+        broker.close()
