@@ -35,6 +35,8 @@ MAX_RECEIVE_BYTES: Final = 256 * 1024 * 1024
 """The client's limit for received messages: a whole tree may be large. (The server limits only what it receives.)"""
 MAX_SEND_BYTES: Final = 16 * 1024 * 1024
 DEFAULT_TIMEOUT_S: Final = 30.0
+MAX_TIMEOUT_S: Final = 1e9
+"""Longest limit in seconds, 30 years: gRPC counts nanoseconds in 64 bits, and a later deadline has passed at once."""
 DEFAULT_ADDRESS: Final = "127.0.0.1:50051"
 CONNECT_MS: Final = 5_000
 """Maximum duration of an attempt to connect, with a TLS handshake over a slow line or to a busy machine."""

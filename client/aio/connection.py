@@ -30,7 +30,7 @@ class Connection:
         ca: Path | str | None = None,
     ) -> None:
         self.address = transport.server_address(address)
-        self.timeout_s = timeout_s
+        self.timeout_s = min(timeout_s, transport.MAX_TIMEOUT_S)
         self._outage = retrying.Outage(outage_s)
         self._sequences = SeenSequences()
         self._forms = RowFormats()
@@ -55,7 +55,9 @@ class Connection:
         trial = self._outage.start_attempts()
         while True:
             try:
-                answer = await method(request, timeout=timeout_s or self.timeout_s)
+                answer = await method(
+                    request, timeout=min(timeout_s or self.timeout_s, transport.MAX_TIMEOUT_S)
+                )
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)
                 pause_s = trial.pause_s(failed, is_repeated=retrying.is_repeated(request))
@@ -94,7 +96,7 @@ class Connection:
         is_over
             Function that returns whether the broken stream was complete.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        until = None if timeout_s is None else time.monotonic() + min(timeout_s, transport.MAX_TIMEOUT_S)
         trial = self._outage.start_attempts()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())

@@ -1,6 +1,7 @@
 """The synchronous client against a live server."""
 
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -369,6 +370,16 @@ def test_trees_of_any_version_and_drawings(client: Client, model: Model) -> None
 def test_waiting_for_growth_that_does_not_come_ends(client: Client, model: Model) -> None:
     with pytest.raises(DeadlineExceeded, match=r"had grown to event 0 of 1000 after 0\.5 s"):
         client.wait_grown(model.name, 1000, timeout_s=0.5)
+
+
+@pytest.mark.parametrize("timeout_s", [1e12, math.inf])
+def test_a_limit_beyond_all_clocks_is_none(client: Client, model: Model, timeout_s: float) -> None:
+    """gRPC takes such a deadline for one that has passed."""
+    client.push(model.name, FORMS["dicts"])
+    client.wait_grown(model.name, timeout_s=timeout_s)
+    assert next(iter(client.watch(model.name, timeout_s=timeout_s))).tree.version >= 1
+    with Client(client.address, timeout_s=timeout_s) as patient:
+        assert patient.get_model(model.name).instance_count == 4
 
 
 def test_rows_that_the_server_returns_are_rows_to_classify_and_to_push(client: Client, name: str) -> None:
