@@ -30,7 +30,7 @@ from quercus.client.results import Answer
 from quercus.files.answer_table import answer_table
 from quercus.files.writing import OutputTable
 from quercus.specification.written_labels import read_label
-from quercus.view.answers import answer_text, moment_text, remarks_on
+from quercus.view.answers import answer_text, label_words, moment_text, remarks_on
 
 DEFAULT_ANSWERS = 20  # rows of the table by default
 
@@ -87,8 +87,9 @@ def answers(
 ) -> None:
     """Show the answers about a model's rows, with labeller, time and state.
 
-    Times are UTC. A label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? is a vacuous
-    label. A file contains all selected answers in chronological order; quercus push --labels reads it.
+    Times are UTC. A file contains all selected answers in chronological order; quercus push --labels reads it. There,
+    and for --correct, a label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? is a
+    vacuous label. The table shows labels in words.
 
     Try:
 
@@ -118,7 +119,7 @@ def answers(
                 except ValueError as error:
                     fail(str(error))
                 number = client.correct_answer(model, earlier, label, labeller=who, comment=comment)
-                text = f"{correct[1]} in place of {answer_text(earlier)}"
+                text = f"{label_words(label, correct[1])} in place of {answer_text(earlier)}"
             else:
                 number = client.undo_answer(model, earlier, labeller=who, comment=comment)
                 text = f"{answer_text(earlier)} was retracted"

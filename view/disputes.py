@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from quercus.client.keys import GRADES
 from quercus.client.results import Agreement, Caller, DisputeLabel, LabellingPolicy
@@ -54,9 +54,9 @@ def sureness_text(label: DisputeLabel) -> str:
     return word if label.reliability >= 1.0 else f"{word}, reliability {label.reliability:.2g}"
 
 
-def said_text(label: DisputeLabel, classes: Sequence[str]) -> str:
+def said_text(label: DisputeLabel) -> str:
     """Return a label in words."""
-    return label_words(read_label(label.text, classes), label.text)
+    return label_words(read_label(label.text, tuple(label.plausibility)), label.text)
 
 
 def likeliest(label: DisputeLabel) -> str | None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from quercus.client.results import Agreement, Dispute
 from quercus.view.answers import moment_text
 from quercus.view.confusion import confusion_table
-from quercus.view.disputes import agreement_rows, pair_rows, sureness_text
+from quercus.view.disputes import agreement_rows, pair_rows, said_text, sureness_text
 from quercus.view.terminal.models import confusion_grid, pairs_table
 from quercus.view.words import counted
 
@@ -28,7 +28,7 @@ def disputes_table(disputes: Sequence[Dispute]) -> Table:
         for place, each in enumerate(dispute.labels):
             row = "" if place else dispute.instance
             table.add_row(
-                row, each.labeller, each.text, sureness_text(each), moment_text(each.at), each.comment
+                row, each.labeller, said_text(each), sureness_text(each), moment_text(each.at), each.comment
             )
     return table
 

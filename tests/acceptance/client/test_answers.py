@@ -107,6 +107,15 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
     ]  # fmt: skip
 
 
+def test_a_corrected_answer_is_told_in_words(server: str, wine: str) -> None:
+    with Client(server) as client:
+        client.state(wine, [Statement("0", "red", "ann")])
+    number = listed(server, wine)[0]["number"]
+    told = run(server, "answers", wine, "--correct", number, "red|white", "--by", "ann")
+    assert "0: red or white in place of red (number " in told
+    assert "red or white" in run(server, "answers", wine)
+
+
 @pytest.mark.slow
 def test_what_is_written_can_be_pushed_again(server: str, wine: str, name: str, tmp_path: Path) -> None:
     file, written, lines = tmp_path / "crowd.csv", tmp_path / "said.csv", tmp_path / "said.jsonl"

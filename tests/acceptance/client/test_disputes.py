@@ -38,7 +38,7 @@ def test_disputes_are_shown_settled_and_taken_back(server: str, wine: str) -> No
     assert "3 ann red sure" in shown
     assert "bob white sure" in shown
     assert "pale" in shown
-    assert "red:1.0 white:0.7 rosé:0.7 only a guess" in shown
+    assert "red; less plausible: white 0.7, rosé 0.7 only a guess" in shown
     assert f"2 of 5 rows are in dispute; more: quercus disputes {wine} --agreement" in shown
     assert "3 ann" not in run(server, wine, "--likeliest", "rosé")
     (line,) = run(server, wine, "--json", "--first", "1").splitlines()
