@@ -60,7 +60,8 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     Parameters
     ----------
     field
-        The path, as in ``specification.attributes[7].nominal.values[0]``; anything else is returned unchanged.
+        The path, as in ``specification.attributes[7].nominal.values[0]``; anything else is returned unchanged, a
+        variable of the environment among it.
     specification
         The specification in the request, or that of its model.
 
@@ -71,7 +72,7 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     """
     if (in_row := _ROW.fullmatch(field)) is not None:
         return Place(row=int(in_row[1]), attribute=in_row[2])
-    if _PATH.fullmatch(field) is None:
+    if field.isupper() or _PATH.fullmatch(field) is None:
         return Place(parameter=field)
     steps = [(name, None if index == "" else int(index)) for name, index in _STEP.findall(field)]
     row = attribute = value = class_name = holder = None

@@ -37,6 +37,7 @@ WIRE = re.compile(r"specification|\w+\[\d+\]|nominal\.|numeric\.|model_id|update
         ("model_id", "the model's name"),
         ("max_conflict", "max conflict"),
         ("the file of 3 rows", "the file of 3 rows"),
+        ("QUERCUS_TOKEN_FILE", "QUERCUS_TOKEN_FILE"),  # a variable of the environment
     ],
 )
 def test_a_field_is_what_its_user_calls_it(field: str, words: str) -> None:
