@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, progress_bar, report
 from quercus.cli.completion import complete_model
 from quercus.cli.output_files import ForceOption, format_for, refuse_existing, write_rows, written_whole
@@ -23,6 +24,7 @@ from quercus.cli.stores import (
     store_url,
 )
 from quercus.files import writing
+from quercus.files.errors import FileError
 from quercus.view.words import counted
 
 
@@ -182,8 +184,8 @@ def export(
             table = export_table(opened, name)
             output = writing.OutputTable(table.header, table.kinds, table.rows)
             rows = write_rows(output, file, kind, for_spreadsheets=for_spreadsheets)
-    unit = "events" if kind == "jsonl" else "rows"
-    report(as_json, {"file": str(file), unit: rows}, f"wrote {file}, {rows:,} {unit}")
+    unit = "event" if kind == "jsonl" else "row"
+    report(as_json, {"file": str(file), f"{unit}s": rows}, f"wrote {file}, {counted(rows, unit)}")
 
 
 def import_log(
@@ -223,6 +225,10 @@ def import_log(
             count = opened.load(lines_of(lines), name, meaning := StoredModel())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
+        except InvalidInput as error:
+            if error.field != "file" and not error.field.startswith("line "):
+                raise  # of the command line
+            raise FileError(file, error.reason if error.field == "file" else str(error)) from None
     if meaning.retired:
         err.print(meaning.retired, style="yellow", soft_wrap=True)
     report(as_json, {"events": count}, f"read {counted(count, 'event')}")

@@ -240,7 +240,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
 def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
     if reading.sequence != head.events:
         raise InvalidInput(
-            "file", f"ends after {reading.sequence} events, its first line promises {head.events}"
+            "file", f"ends after event {reading.sequence}, its first line promises {head.events} events"
         )
     if reading.uncombined_instances:
         raise InvalidInput(

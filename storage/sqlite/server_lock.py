@@ -74,8 +74,8 @@ def _take_lock(place: Path, store: Path, words: Path) -> tuple[int, int]:
             raise StoreError(f"{store} cannot be locked: {error.strerror}") from error
         if time.monotonic() >= deadline:
             raise StoreBusy(
-                f"{store} is served by {_holder_words(words)} already, and two servers would both grow its trees: "
-                "stop that one first, or set QUERCUS_GROWER=false for this one to share the store"
+                f"{store} is served by {_holder_words(words)} already: stop that one first; a server that shares the "
+                "store needs QUERCUS_GROWER=false, because only one may grow its trees"
             )
         time.sleep(RETRY_S)
 

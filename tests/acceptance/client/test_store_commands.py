@@ -173,7 +173,7 @@ def test_an_exported_log_grows_the_same_tree(lesson: Path, tmp_path: Path) -> No
     assert "already exists" in run("import", str(tmp_path / "t.jsonl"), "--store", store, code=1)
     (tmp_path / "short.jsonl").write_text("\n".join((tmp_path / "t.jsonl").read_text().split("\n")[:9]))
     said = run("import", str(tmp_path / "short.jsonl"), "--as", "short", "--store", store, code=1)
-    assert "ends after 8 events, its first line promises 23" in said
+    assert "ends after event 8, its first line promises 23 events" in said
     assert serving.stop() == 0
 
 
@@ -345,6 +345,18 @@ def exported(lesson: Path, tmp_path: Path) -> Path:
     shutil.copy(lesson, tmp_path)
     run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
     return tmp_path / "t.jsonl"
+
+
+def test_a_log_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path, exported: Path) -> None:
+    into = ("--as", "no", "--store", str(tmp_path / "copy.db"), "--create")
+    head, second, *_ = exported.read_text().splitlines()
+    for text, reason in (
+        ('{"format": "other"}', "is not an exported log: its first line has no format"),
+        (f"{head}\n{second[:-9]}", "line 2: is not JSON"),
+        (f"{head}\n{second}", "ends after event 1, its first line promises 23 events"),
+    ):
+        exported.write_text(text)
+        assert f"error: {exported}: {reason}" in run("import", str(exported), *into, code=1)
 
 
 def test_an_export_that_stops_its_queries_early_is_imported_and_asks_to_the_budget(

@@ -129,7 +129,7 @@ SPOILT: dict[str, tuple[Spoil, type[Exception], str]] = {
     "no end": (
         sealed(lambda content: content["pieces"].pop()),
         InvalidInput,
-        "ends after 6 events, its first line promises 10",
+        "ends after event 6, its first line promises 10 events",
     ),
     "a byte of the manifest": (
         lambda folder, _: edit_manifest(folder, '"budget": 5', '"budget": 6'),

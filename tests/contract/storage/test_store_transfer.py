@@ -125,7 +125,7 @@ SPOILT: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a later version": (lambda lines: [changed(lines[0], version=2), *lines[1:]], "has version 2"),
     "no budget": (lambda lines: [changed(lines[0], budget="5"), *lines[1:]], "line 1: has budget '5'"),
     "vocabulary": (lambda lines: [changed(lines[0], vocabulary=[[1, 2]]), *lines[1:]], "in its vocabulary"),
-    "cut off": (lambda lines: lines[:-1], "ends after 6 events, its first line promises 7"),
+    "cut off": (lambda lines: lines[:-1], "ends after event 6, its first line promises 7 events"),
     "cut within a line": (lambda lines: [*lines[:-1], lines[-1][:20]], "line 8: is not JSON"),
     "one left out": (lambda lines: [*lines[:3], *lines[4:]], "line 4: is event 4, must be event 3"),
     "one twice": (lambda lines: [*lines[:3], *lines[2:]], "line 4: is event 2, must be event 3"),
