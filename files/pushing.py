@@ -218,6 +218,8 @@ class FilePush:
             return table.error(record, table.names.index(name), reason)
         if field.startswith("ids[") and self._rows.id_column is not None:
             return table.error(record, self._rows.id_column, reason)
+        if field.startswith("labels["):
+            reason = f"label: {reason}"
         return FileError(table.path, reason, record.line)
 
 

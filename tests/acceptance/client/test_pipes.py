@@ -121,6 +121,9 @@ def test_labels_of_objects_may_be_sets_and_plausibilities(server: str, wine: str
     assert done.returncode == 1
     assert "line 5" in done.stderr
     assert "1 row was refused" in done.stderr
+    line = '{"id": "w", "alcohol": 9, "class": {"red": 2}}\n'
+    done = quercus("push", wine, "-", "--labels", server=server, stdin=line)
+    assert "(id 'w'): refused: label: is 2.0 for class 'red', must lie in [0, 1]" in done.stderr
     with Client(server) as client:
         found = {each.id: each.contour for each in client.instances(wine)}
     assert found == {"0": (1, 0), "1": (1, 1), "2": (1, 0.25), "3": (1, 1)}
