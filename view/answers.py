@@ -48,8 +48,8 @@ def label_words(label: Label, written: str) -> str:
     ('ripe', 'unripe or ripe')
     >>> label_words({"unripe": 0.3, "ripe": 1.0, "overripe": 0.0}, "unripe:0.3 ripe:1")
     'ripe; less plausible: unripe 0.3'
-    >>> label_words({str(k): 1.0 if k == 7 else 0.7 for k in range(10)}, "0:0.7 1:0.7 ...")
-    '7; less plausible: the 9 others'
+    >>> label_words({str(k): 1.0 if k == 7 else 0.7 * (k < 6) for k in range(10)}, "0:0.7 1:0.7 ...")
+    '7; less plausible: 6 others'
     >>> label_words({frozenset({"ripe", "unripe"}): 0.6, frozenset({"ripe"}): 0.4}, "{unripe|ripe}:0.6 {ripe}:0.4")
     '{unripe|ripe}:0.6 {ripe}:0.4'
     """
@@ -64,7 +64,7 @@ def label_words(label: Label, written: str) -> str:
     likeliest = " or ".join(name for name, value in plausible.items() if value >= top)
     less = [f"{name} {value:.3g}" for name, value in plausible.items() if value < top]
     if len(less) > MOST_NAMED:
-        less = [f"the {len(less)} others"]
+        less = [f"{len(less)} others"]
     return f"{likeliest}; less plausible: {', '.join(less)}" if less else likeliest
 
 
