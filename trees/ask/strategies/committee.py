@@ -7,9 +7,9 @@ all consider two classes equally likely are in doubt rather than in agreement). 
 classes that are still plausible for the row, so a row whose label determines its class is never in doubt.
 
 Doubt is meaningless where nothing is known, and of little use if all members learned from the same few rows. A row is
-therefore also valued by its coverage: the sum, over all rows to cover, of how much nearer they are to it than to any row
-that is known or asked about, as a share of the largest such sum (greedy k-medoids). A row's score is its doubt, in
-[0, 1], plus `cover` times that share; every `explore`-th query, the first included, uses the share alone. Ties are
+therefore also valued by its coverage: the sum, over all rows to cover, of how much nearer they are to it than to any
+row that is known or asked about, as a share of the largest such sum (greedy k-medoids). A row's score is its doubt, in
+[0, 1], plus `cover` times this share; every `explore`-th query, the first included, uses the share alone. Ties are
 broken by `row_sample.row_hashes`, since files are often sorted by class. At most 1,000 rows each are considered as
 candidates, as labelled rows, and as rows to cover (`row_sample`), and 4,000 as covering rows. The cost of an agenda is
 therefore the same for a million rows as for a few thousand.
