@@ -27,7 +27,7 @@ constexpr Index MOST_ALONE = AT_A_TIME / 64;  // maximum number of rows of a nod
 ///
 /// The rows in a node are the bits of a set: a test is made of 64 rows at a time, whether they are in the node or not.
 /// If few remain they descend singly and interleaved, so that none waits for another.
-class Ways {
+class Paths {
     struct Node {
         Index number, rows;
         uint64_t key;
@@ -42,7 +42,7 @@ class Ways {
     std::vector<uint64_t> sets;  // (waiting, words) the rows of each node
 
    public:
-    Ways(Codes codes, Bools named)
+    Paths(Codes codes, Bools named)
         : codes(codes),
           named(named),
           by_name(std::find(named.begin(), named.end(), true) != named.end()),
@@ -154,11 +154,11 @@ template <class Each>
 inline void for_each_leaf(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                           Matrix<const int64_t> counts, ConstReals weights, Each each) {
     for (Index begin = 0; begin < codes.rows; begin += AT_A_TIME) {
-        Ways ways({codes[begin].data(), std::min(AT_A_TIME, codes.rows - begin), codes.columns}, named);
+        Paths paths({codes[begin].data(), std::min(AT_A_TIME, codes.rows - begin), codes.columns}, named);
         Index first = 0;
         for (Index m = 0; m < length(keys); first += counts(m++, 0))
             if (weights[m] > 0.0)
-                ways.go_down(nodes, first, keys[m], [&](Index i, Index leaf) { each(m, begin + i, leaf); });
+                paths.go_down(nodes, first, keys[m], [&](Index i, Index leaf) { each(m, begin + i, leaf); });
     }
 }
 
