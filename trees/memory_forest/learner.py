@@ -35,7 +35,7 @@ class ActiveForest(Learner):
 
     @property
     def engine(self) -> str:
-        """Where the engine is found: the forest itself follows the log."""
+        """The place of the engine: the forest itself follows the log."""
         return "quercus.server.growth.engines:ForestEngine"
 
     @property

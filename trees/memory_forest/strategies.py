@@ -89,7 +89,7 @@ class MemoryDisagreement(Margin):
 
 
 class _ActiveTreeReasons:
-    """What the active tree beside a forest adds to the reasons for asking about `instances`."""
+    """The parts of the reasons for asking about `instances` that the active tree beside a forest provides."""
 
     def __init__(self, context: QueryContext, instances: Sequence[int]) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What labels are worth to a forest, by strategy (theory §10.5)."""
+"""The worth of labels to a forest, by strategy (theory §10.5)."""
 
 import numpy as np
 

@@ -288,7 +288,7 @@ class FlatTree:
 
     @cached_property
     def children(self) -> tuple[Ints, Ints]:
-        """Where each node's children begin, (nodes + 1,), and all children, (nodes - 1,), in order of code."""
+        """The start of each node's children, (nodes + 1,), and all children, (nodes - 1,), in order of code."""
         starts = np.zeros(self.size + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.parent[1:], minlength=self.size), out=starts[1:])
         return starts, np.argsort(self.parent[1:], kind="stable") + 1

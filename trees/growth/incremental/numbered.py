@@ -63,7 +63,7 @@ class NumberedColumns:
 
     @property
     def used_count(self) -> int:
-        """How many numbers are in use."""
+        """The number of numbers in use."""
         return self.room - len(self.free)
 
     def take_numbers(self, count: int) -> Ids:
