@@ -35,7 +35,7 @@ class ActiveForest(Learner):
 
     @property
     def engine(self) -> str:
-        """The place of the engine: the forest itself follows the log."""
+        """The import path of the engine, in which the forest itself follows the log."""
         return "quercus.server.growth.engines:ForestEngine"
 
     @property
