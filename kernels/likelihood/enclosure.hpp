@@ -1,4 +1,4 @@
-// Boxes that provably contain the relevant part of a level set of the likelihood (theory §2.5).
+// Boxes that provably contain a level set of the likelihood, or the part of it that matters (theory §2.5).
 //
 // Notation as in `loglik.hpp`. `outer_box` encloses the whole level set; `shrink` cuts from a box what a linear
 // inequality excludes.

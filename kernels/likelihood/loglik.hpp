@@ -145,7 +145,7 @@ inline double kkt_excess(ConstRealMatrix P, ConstReals w, ConstReals theta, Real
     double worst = 0.0;
     for (Index j = 0; j < length(theta); ++j) {
         g[j] /= W;
-        // of some class that its label allows; 0 times infinity is NaN for the others
+        // where some v_i is 0: infinite for the classes that its label allows, NaN for the others
         if (!(g[j] < INFINITE)) return INFINITE;
         worst = std::max(worst, g[j] - 1.0);
     }
