@@ -1,7 +1,7 @@
 """The compiled kernels: loops over counts, contours and codes, in C++ (`*.hpp`), built by `building`.
 
-`quercus.kernels.likelihood`, `.growth` and `.forest` are the groups of one extension. They take NumPy's arrays as they
-are; an array of another type or order is a TypeError.
+`quercus.kernels.likelihood`, `.growth` and `.forest` are submodules of one extension. They use NumPy's arrays without
+copies. An array of another type or memory order than a kernel declares is a TypeError.
 
 Raises
 ------
@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-if __name__ != "quercus.kernels":  # by another name every kernel would exist twice
+if __name__ != "quercus.kernels":  # imported under a second name, every kernel would exist twice
     raise ImportError(f"import quercus.kernels, not {__name__}")
 
 _FOLDER = Path(__file__).parent
@@ -27,7 +27,7 @@ except ImportError as error:
         raise
     raise ImportError(f"the kernels of Quercus are not built for this Python; {_HOW}") from error
 
-if (_FOLDER / "arrays.hpp").exists():  # a clone, whose sources may have changed since
+if (_FOLDER / "arrays.hpp").exists():  # a clone: its sources may have changed since the build
     from quercus.kernels.sources import hash_of_sources
 
     if compiled.sources != hash_of_sources(_FOLDER):

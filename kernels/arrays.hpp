@@ -15,7 +15,7 @@ using std::int16_t, std::int32_t, std::int64_t, std::int8_t, std::uint16_t, std:
 template <class T>
 using Vector = std::span<T>;
 
-/// The length of a vector as a signed number, which loops count to.
+/// Return the length of a vector as a signed number, like the indices of loops.
 template <class T>
 inline Index length(const T& values) {
     return static_cast<Index>(values.size());

@@ -36,7 +36,7 @@ def compiler_on_path() -> str | None:
 
 
 def missing_compiler() -> list[str]:
-    """Return the package that contains a compiler, if the machine has none."""
+    """Return the requirement of a package that contains a compiler, or nothing if the machine has one."""
     return [] if sys.platform == "win32" or compiler_on_path() else ["ziglang>=0.15"]
 
 
@@ -46,7 +46,7 @@ def get_requires_for_build_wheel(config_settings=None):  # type: ignore[no-untyp
 
 
 def get_requires_for_build_editable(config_settings=None):  # type: ignore[no-untyped-def]
-    """Return the same for an editable installation."""
+    """Return the requirements of an editable installation, with a compiler (400 MB) if the machine has none."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *missing_compiler()]
 
 
@@ -64,7 +64,7 @@ class BuildKernels(build_ext):
     """Builds the extension with the available compiler, all sources at the same time."""
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension, unless it was built in place from the same sources."""
+        """Build an extension, or copy it if it was already built in place from the same sources."""
         sources, target = hash_of_sources(FOLDER), Path(self.get_ext_fullpath(ext.name))
         built = FOLDER / target.name
         if built.exists() and sources.encode() in built.read_bytes():
@@ -91,7 +91,7 @@ class BuildKernels(build_ext):
             ext.extra_compile_args = FLAGS
             self._take_compiler()
         self._compile_in_parallel()
-        self.force = True  # the hash shows that it is stale, although file times may not
+        self.force = True  # the hash shows that the extension is stale; file times may not
         super().build_extension(ext)
 
     def _need_headers(self) -> None:
@@ -114,13 +114,16 @@ class BuildKernels(build_ext):
         )  # fmt: skip
 
     def _zig(self) -> str:
-        """Write a command for the compiler of the package ziglang, in one word, as setuptools needs it."""
+        """Write a script that runs the compiler of the package ziglang, and return its path.
+
+        setuptools needs a command of one word.
+        """
         if importlib.util.find_spec("ziglang") is None:
             raise SystemExit(
                 "Quercus: there is no C++ compiler (c++, g++, clang++), nor the package ziglang, which brings one."
                 " Install one of them: apt-get install g++, or pip install ziglang. A wheel needs none"
             )
-        # by default zig compiles for this processor: other results, and a crash on older machines
+        # zig's default is this very processor: results could differ, and older machines would crash
         processor = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "baseline"
         command = Path(self.build_temp).resolve() / "zig-c++"
         command.parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ template <class Distance>
 static void bind_covering(nb::module_& module) {
     using namespace forest;
     module.def("covering_gains", &covering_gains<Distance>, "far"_a, "near"_a,
-               "Return each candidate's reduction of the rows' distances from known ones.");
+               "Return how far each candidate would reduce the distances of rows from the nearest known row (n,).");
     module.def(
         "best_candidate",
         [](Matrix<const Distance> far, ConstInts near, ConstInts gains, ConstInts lines, ConstReals worths,
@@ -52,9 +52,10 @@ static void bind_covering(nb::module_& module) {
             return std::tuple(best.candidate, best.nearer, std::move(best.score));
         },
         "far"_a, "near"_a, "gains"_a, "lines"_a, "worths"_a, "counted"_a, "cover"_a, "tie"_a,
-        "Return the candidate with the greatest score, how many rows it is nearest to, and the scores of all (n,).");
+        "Return the candidate with the greatest score, the number of counted rows that are nearer to it than to any "
+        "known row, and all scores (n,).");
     module.def("take_candidate", &take_candidate<Distance>, "far"_a, "near"_a, "gains"_a, "candidate"_a,
-               "Take a candidate that is asked about: update `near` (m,) and `gains` (n,).");
+               "Update `near` (m,) and `gains` (n,) for a candidate that is queried.");
 }
 
 void bind_forest(nb::module_ module) {
@@ -72,11 +73,12 @@ void bind_forest(nb::module_ module) {
     module.attr("LOG_SQRT_2PI") = LOG_SQRT_2PI;
     module.attr("TINY") = TINY;
 
-    module.def("derived_key", &derived_key, "key"_a, "number"_a, "Return the key of what a number names below a key.");
+    module.def("derived_key", &derived_key, "key"_a, "number"_a, "Return the key that a key and a number determine.");
     module.def("number_between", &number_between, "key"_a, "low"_a, "high"_a,
-               "Return the number of a key in [low, high).");
+               "Return the number in [low, high) that a key determines.");
     module.def("member_key", &member_key, "seed"_a, "member"_a, "Return the key of a member's root.");
-    module.def("names_key", &names_key, "key"_a, "test"_a, "Return the key of the names of a test, of a node's key.");
+    module.def("names_key", &names_key, "key"_a, "test"_a,
+               "Return the key that decides which names go left by a test, given the node's key.");
     module.def("goes_left", &goes_left, "code"_a, "named"_a, "test"_a, "key"_a,
                "Return whether a code goes left by a test.");
     module.def(
@@ -103,11 +105,11 @@ void bind_forest(nb::module_ module) {
         },
         "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a, "nodes"_a,
         "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
-        "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.");
+        "Grow the trees of a memory from their earlier state; return nodes, rows, opinions (opinions, 3 l), counts.");
     module.def(
         "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a, "weights"_a,
         "level"_a, "predicted"_a,
-        "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
+        "Add the trees' predictions of rows to `predicted`: (m, 3 l), (m, l), or one tree after another (trees m, l).");
     module.def(
         "overlaps",
         [](Matrix<const int32_t> nodes, ConstRealMatrix opinions, Matrix<const int64_t> counts) {
@@ -117,7 +119,8 @@ void bind_forest(nb::module_ module) {
         },
         "nodes"_a, "opinions"_a, "counts"_a, "Return the overlap of each leaf of trees in bits, (nodes,).");
     module.def("add_of_leaves", &add_of_leaves, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "counts"_a, "weights"_a,
-               "of_nodes"_a, "sums"_a, "Add what is known of the leaves in which rows end to `sums` (m,).");
+               "of_nodes"_a, "sums"_a,
+               "Add the weighted values of the leaves in which rows end, `of_nodes` (nodes,), to `sums` (m,).");
     module.def("add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
                "Add the log densities of rows, without missing values, to `logs` (m, l).");
     module.def(
@@ -128,7 +131,7 @@ void bind_forest(nb::module_ module) {
             return std::pair(std::move(found.means), std::move(found.deviations));
         },
         "values"_a, "rows"_a, "columns"_a, "klass"_a, "contours"_a, "free"_a,
-        "Return means and deviations (k, l) of the classes of numbers.");
+        "Return means and deviations (k, l) of numeric attributes in each class.");
     module.def(
         "fit_mixture",
         [](ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor, ConstRealMatrix log_pl,
@@ -149,9 +152,9 @@ void bind_forest(nb::module_ module) {
         "values"_a, "named"_a, "cuts"_a, "cut_counts"_a,
         "Return the codes (m, K) of values (m, K), NaN where missing.");
     module.def("name_masks", &name_masks, "nodes"_a, "roots"_a, "keys"_a,
-               "Return the keys of the names that go left in each node (nodes,).");
+               "Return for each node the key that decides which names go left (nodes,).");
     module.def("check_served_trees", &check_served_trees, "nodes"_a, "node_counts"_a, "opinion_counts"_a, "opinions"_a,
-               "K"_a, "l"_a, "Raise `ValueError` unless every way down each tree ends in a leaf with an opinion.");
+               "K"_a, "l"_a, "Raise `ValueError` unless every path of each tree ends in a leaf with an opinion.");
     module.def(
         "bayes_estimates",
         [](Bools named, ConstRealMatrix priors, ConstRealMatrix log_priors, ConstRealMatrix means,
@@ -214,7 +217,7 @@ void bind_forest(nb::module_ module) {
         "named"_a, "nodes"_a, "roots"_a, "masks"_a, "opinions"_a, "first_opinions"_a, "weights"_a, "doubts"_a,
         "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a, "name_counts"_a,
         "depths"_a, "shares"_a, "cuts"_a, "cut_counts"_a, "row"_a, "reliable"_a, "tie"_a,
-        "Return class, probabilities, beliefs and plausibilities of one row: for one, lists are quicker than arrays.");
+        "Return class, probabilities, beliefs and plausibilities of one row, as lists, faster than arrays of one row.");
     module.def(
         "distances",
         [](Matrix<const int16_t> rows, Matrix<const int16_t> others, ConstInts ordered) {
@@ -224,12 +227,12 @@ void bind_forest(nb::module_ module) {
         },
         "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K).");
     module.def("nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
-               "Return the distance (n,) of each row from the nearest of the others.");
+               "Return the distance (n,) of each row from the nearest of `others`.");
     bind_covering<uint16_t>(module);
     bind_covering<int32_t>(module);
     bind_covering<int64_t>(module);
     module.def("estimate_shares", &estimate_shares, "rows"_a, "weights"_a, "labels"_a, "share"_a,
-               "Return the estimate of the classes of rows by E2M, and write each row's share.");
+               "Return the class probabilities of rows by E2M (l,), and write each row's shares (n, l).");
     module.def(
         "grow_member",
         [](Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights, ConstInts ordered,
@@ -239,7 +242,7 @@ void bind_forest(nb::module_ module) {
                               std::move(grown.theta));
         },
         "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a, "tries"_a, "seed"_a,
-        "Grow one tree of a committee: attribute, code, first child and estimate of each node.");
+        "Grow one tree of a committee; return attribute, code, first child and estimate of each node.");
     module.def("mean_probabilities", &mean_probabilities, "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a,
                "tries"_a, "pool"_a, "known"_a, "Return the members' mean estimate of the class of each row of a pool.");
 }

@@ -1,4 +1,4 @@
-// What Python sees of the kernels of growing trees.
+// Python bindings of the kernels that grow trees.
 #include "growth/changes.hpp"
 #include "growth/choice.hpp"
 #include "growth/counting.hpp"
@@ -43,7 +43,7 @@ static void bind_codes(nb::module_ module) {
         },
         "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "branches"_a, "rows"_a, "was"_a, "opened"_a, "start"_a, "nodes"_a,
         "split"_a, "kids"_a,
-        "Send the changes of split nodes to their children: place and parent of each child, and the changes.");
+        "Send the changes of split nodes to their children; return place and parent of each child, and the changes.");
     module.def(
         "relist_rows",
         [](Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows, ConstIds whose,
@@ -53,7 +53,7 @@ static void bind_codes(nb::module_ module) {
         },
         "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "rows"_a, "whose"_a, "roots"_a, "known"_a, "split"_a, "kids"_a,
         "kid"_a, "first"_a, "after"_a,
-        "Send the rows that subtrees know to the lists of their leaves; return the others.");
+        "Send the rows that subtrees know to the lists of their leaves; return the other rows and their owners.");
     module.def("count_rows", &count_rows<Code>, "codes"_a, "offsets"_a, "ids"_a, "rows"_a, "was"_a, "start"_a,
                "nodes"_a, "parent"_a, "split"_a, "spent"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a, "used"_a,
                "column"_a, "dirty"_a, "size"_a,
@@ -68,7 +68,7 @@ static void bind_codes(nb::module_ module) {
         },
         "codes"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "slots"_a, "ids"_a, "rows"_a, "start"_a, "nodes"_a,
         "parent"_a, "split"_a, "spent"_a, "column"_a, "contours"_a, "counts"_a,
-        "Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.");
+        "Count the rows of nodes; return node, number and size of each populated cell, and where its entries begin.");
 }
 
 void bind_growth(nb::module_ module) {
@@ -88,7 +88,7 @@ void bind_growth(nb::module_ module) {
             return unpacked(merge_changes(rows, was, opened, start, chosen, more, group, ids, askable, precise));
         },
         "rows"_a, "was"_a, "opened"_a, "start"_a, "chosen"_a, "more"_a, "group"_a, "ids"_a, "askable"_a, "precise"_a,
-        "Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.");
+        "Add new rows to groups of changes; drop the changes of earlier rows in the chosen groups.");
     module.def("link_rows", &link_rows, "rows"_a, "was"_a, "start"_a, "nodes"_a, "split"_a, "first"_a, "after"_a,
                "Insert the rows that arrived at a leaf at the front of its list.");
     module.def("list_rows", &list_rows, "leaves"_a, "owner"_a, "first"_a, "after"_a, "rows"_a, "whose"_a,
@@ -105,7 +105,7 @@ void bind_growth(nb::module_ module) {
         },
         "ids"_a, "rows"_a, "start"_a, "column"_a, "Return the contours of rows, group by group, in sparse form.");
     module.def("cell_sizes", &cell_sizes, "size"_a, "dirty"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "to"_a,
-               "changed"_a, "Find the sizes of cells, and which changed, from those of slots.");
+               "changed"_a, "Write the sizes of cells, and which cells changed, from the sizes and marks of slots.");
     module.def(
         "gather_cells",
         [](ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width, ConstIds used,
@@ -130,14 +130,15 @@ void bind_growth(nb::module_ module) {
             return std::pair(std::move(arriving), std::move(opening));
         },
         "was"_a, "opened"_a, "start"_a,
-        "Return of each group the number of new rows, and the change in those to ask about.");
-    module.def("keep_one_cut", &keep_one_cut, "first"_a, "bounds"_a, "size"_a, "entropy"_a, "standing"_a,
-               "Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.");
+        "Return for each group the number of new rows, and the change in the number of rows to ask about.");
+    module.def(
+        "keep_one_cut", &keep_one_cut, "first"_a, "bounds"_a, "size"_a, "entropy"_a, "standing"_a,
+        "Keep in `standing` one split of each attribute: the cut with the largest gain, the middle one of ties.");
     module.def("compare_splits", &compare_splits, "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a,
                "candidates"_a, "gain_lower"_a, "gain_upper"_a, "rivals"_a,
                "Return the best split of each node; write the gain ratios of its candidates, and mark the rivals.");
     module.def("test_splits", &test_splits, "first"_a, "size"_a, "reached"_a, "bound"_a, "classes"_a, "candidates"_a,
-               "share"_a, "earned"_a, "Mark the candidates that are earned.");
+               "share"_a, "earned"_a, "Mark the candidates whose gain is beyond chance.");
     module.def("chi_square_tail", &chi_square_tail, "value"_a, "freedom"_a,
                "Return the probability that chi-square with a whole number of degrees of freedom exceeds a value.");
 }

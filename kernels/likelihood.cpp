@@ -1,4 +1,4 @@
-// What Python sees of the kernels of the likelihood.
+// Python bindings of the kernels of the likelihood.
 #include "likelihood/boxes.hpp"
 #include "likelihood/cells.hpp"
 #include "likelihood/class_bounds.hpp"
@@ -24,24 +24,25 @@ using namespace nb::literals;
 
 namespace quercus {
 
-/// Bind the kernels that take cells, whose counts are whole numbers, or weights.
+/// Bind the kernels that take cells. Their counts are whole numbers, or weights.
 template <class Count>
 static void bind_cells(nb::module_& module) {
     module.def("solve_precise", &solve_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "l"_a, "alpha"_a,
                "keys"_a, "values"_a, "kinds"_a, "ends"_a,
                "Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones; "
-               "return the "
-               "number of a malformed cell, or -1.");
+               "return the number of a malformed cell, or -1.");
     module.def(
         "estimate_precise", &estimate_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "kinds"_a, "theta"_a,
         "unique"_a,
-        "Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as solve_precise.");
+        "Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return the number of a "
+        "malformed cell, or -1.");
     module.def("bound_precise", &bound_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "alpha"_a, "kinds"_a,
                "lower"_a, "upper"_a,
-               "Write kinds and class bounds (m, l) of all cells but the general ones; return as solve_precise.");
+               "Write kinds and class bounds (m, l) of all cells but the general ones; return the number of a "
+               "malformed cell, or -1.");
     module.def("merge_cells", &merge_cells<Count>, "start"_a, "ids"_a, "counts"_a, "wanted"_a, "column"_a,
                "out_start"_a, "out_columns"_a, "out_counts"_a,
-               "Rewrite cells over the table of informative contours: numbers rising, each once.");
+               "Rewrite cells over the table of informative contours, each contour once, numbers ascending.");
     module.def("bound_maxima", &bound_maxima<Count>, "start"_a, "ids"_a, "counts"_a, "contours"_a, "theta"_a,
                "reached"_a, "bound"_a, "classes"_a, "weights"_a,
                "Write the fields of LikelihoodMaxima, (m,) each, from estimates (m, l).");
@@ -75,16 +76,15 @@ void bind_likelihood(nb::module_ module) {
         },
         "P"_a, "w"_a, "c"_a, "q"_a, "a"_a, "b"_a, "theta"_a, "enough"_a,
         "Move theta to the minimiser of linear costs (or, without costs, of minus the entropy) over a level set in a "
-        "box; return a "
-        "proven bound and the multiplier.");
+        "box; return a proven bound and the multiplier.");
 
     module.def("entropy", &entropy, "theta"_a, "Return the Shannon entropy in nats.");
     module.def("to_boundary", &to_boundary, "P"_a, "w"_a, "c"_a, "inner"_a, "outer"_a, "point"_a,
-               "Write the last member of a level set on the ray from a member through another point.");
+               "Write the last point of a level set on the ray from one of its points through another point.");
     module.def("newton_stationary", &newton_stationary, "P"_a, "w"_a, "c"_a, "x"_a, "mu"_a,
                "Move x to the stationary point of the entropy near it; return the multiplier, 0 where that fails.");
     module.def("multiplier_at", &multiplier_at, "P"_a, "w"_a, "x"_a,
-               "Return the multiplier that fits a stationary point best.");
+               "Return the multiplier that best fits a stationary point.");
     module.def(
         "descend",
         [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals centre, Reals theta) {
@@ -114,9 +114,10 @@ void bind_likelihood(nb::module_ module) {
             return std::pair(down, up);
         },
         "P"_a, "w"_a, "theta"_a, "slack"_a,
-        "Return by how much the entropy near the maximum may be below and above that of theta.");
+        "Return by how much the entropy near the maximum of the likelihood may be below and above that of theta.");
     module.def("box_entropy_error", &box_entropy_error, "P"_a, "w"_a, "theta"_a, "slack"_a, "widest"_a,
-               "Return the same by the narrow sides of a box alone, as one number.");
+               "Return by how much the entropy near the maximum may differ from that of theta, judged by the sides of "
+               "a box that are narrower than widest.");
 
     module.def("least_curvature", &least_curvature, "y"_a, "a"_a,
                "Return the least curvature with which an envelope touches at y.");
@@ -127,7 +128,7 @@ void bind_likelihood(nb::module_ module) {
             return std::pair(value, slope);
         },
         "f"_a, "y"_a, "a"_a, "b"_a,
-        "Return value and slope at y of the convex envelope of an entropy term with some curvature.");
+        "Return value and slope at y of the convex envelope of an entropy term to which curvature f is added.");
     module.def("classes_by_plausibility", &classes_by_plausibility, "P"_a,
                "Return the classes of each row in falling order of plausibility.");
     module.def(
@@ -138,8 +139,8 @@ void bind_likelihood(nb::module_ module) {
             return std::tuple(bound, cut, at, multiplier);
         },
         "P"_a, "w"_a, "order"_a, "c"_a, "top"_a, "a"_a, "b"_a, "x"_a, "mu"_a, "y"_a, "enough"_a, "limit"_a,
-        "Return a lower bound of the entropy over a level set in a box, where and at which value to cut it, and a "
-        "multiplier.");
+        "Return a lower bound of the entropy over a level set in a box, the coordinate and the value at which to cut "
+        "the box, and a multiplier.");
     module.def(
         "least_entropy",
         [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta, double worst, double tolerance,
@@ -189,7 +190,7 @@ void bind_likelihood(nb::module_ module) {
            Vector<const int64_t> wanted,
            RealMatrix found) { estimate_counts({table, start, columns, counts}, wanted, found); },
         "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "found"_a,
-        "Write the maximisers of problems, their KKT excess, and 1 where one is certainly the only one (m, l + 2).");
+        "Write the maximisers of problems, their KKT excess, and 1 where a maximiser is certainly unique (m, l + 2).");
     module.def(
         "solve_counts",
         [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
@@ -231,21 +232,22 @@ void bind_likelihood(nb::module_ module) {
         "Return the contours of one problem (n, l) and their counts (n,).");
 
     module.def("quadratic_start", &quadratic_start, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
-               "Write the least point of a class in the quadratic model of a cut into y; return its multiplier, 0 if "
+               "Write into y where sign theta_j is least in the quadratic model of a cut; return the multiplier, 0 if "
                "there is none.");
     module.def(
         "newton", &newton, "P"_a, "w"_a, "c"_a, "j"_a, "sign"_a, "y"_a, "mu"_a,
         "Return a proven lower bound of sign theta_j over a cut, from a start with its multiplier, or minus infinity.");
     module.def("least_at_vertex", &least_at_vertex, "P"_a, "w"_a, "c"_a, "a"_a, "j"_a, "sign"_a, "g"_a,
-               "Return the same where class a has all the probability at the maximiser.");
+               "Return a proven lower bound of sign theta_j over a cut whose maximiser is the vertex of class a, or "
+               "minus infinity.");
     module.def("least_of_class", &least_of_class, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
                "Return a proven lower bound of sign theta_j over a cut.");
 
     module.def(
         "highest_without", &highest_without, "P"_a, "w"_a, "theta"_a, "worst"_a, "tops"_a,
-        "Write upper bounds of the greatest likelihood without one row of each contour; infinity if none is known.");
+        "Write upper bounds of the greatest log-likelihood without one row of each contour; infinity if unknown.");
     module.def("known_ends", &known_ends, "P"_a, "w"_a, "c"_a, "theta"_a, "tops"_a, "low"_a, "high"_a,
-               "Write the ends without one row of each contour that are known without search.");
+               "Write those ends of the entropy without one row of each contour that are known without search.");
     module.def("move_into_cut", &move_into_cut, "P"_a, "w"_a, "c"_a, "x"_a, "mu"_a, "tops"_a, "highest"_a, "ends"_a,
                "Move a stationary point into the cut without one row of each contour; keep the greatest or least "
                "entropy reached.");

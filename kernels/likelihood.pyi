@@ -39,7 +39,7 @@ def entropy(theta: numpy.typing.NDArray[numpy.float64]) -> float:
 
 def to_boundary(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, inner: numpy.typing.NDArray[numpy.float64], outer: numpy.typing.NDArray[numpy.float64], point: numpy.typing.NDArray[numpy.float64]) -> None:
     """
-    Write the last member of a level set on the ray from a member through another point.
+    Write the last point of a level set on the ray from one of its points through another point.
     """
 
 def newton_stationary(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, x: numpy.typing.NDArray[numpy.float64], mu: float) -> float:
@@ -48,7 +48,7 @@ def newton_stationary(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.ND
     """
 
 def multiplier_at(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], x: numpy.typing.NDArray[numpy.float64]) -> float:
-    """Return the multiplier that fits a stationary point best."""
+    """Return the multiplier that best fits a stationary point."""
 
 def descend(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, inner_c: float, centre: numpy.typing.NDArray[numpy.float64], theta: numpy.typing.NDArray[numpy.float64]) -> tuple[float, float]:
     """
@@ -88,18 +88,20 @@ def sure_excess(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[
 
 def entropy_error(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], theta: numpy.typing.NDArray[numpy.float64], slack: float) -> tuple[float, float]:
     """
-    Return by how much the entropy near the maximum may be below and above that of theta.
+    Return by how much the entropy near the maximum of the likelihood may be below and above that of theta.
     """
 
 def box_entropy_error(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], theta: numpy.typing.NDArray[numpy.float64], slack: float, widest: float) -> float:
-    """Return the same by the narrow sides of a box alone, as one number."""
+    """
+    Return by how much the entropy near the maximum may differ from that of theta, judged by the sides of a box that are narrower than widest.
+    """
 
 def least_curvature(y: float, a: float) -> float:
     """Return the least curvature with which an envelope touches at y."""
 
 def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
     """
-    Return value and slope at y of the convex envelope of an entropy term with some curvature.
+    Return value and slope at y of the convex envelope of an entropy term to which curvature f is added.
     """
 
 def classes_by_plausibility(P: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.int8]:
@@ -107,7 +109,7 @@ def classes_by_plausibility(P: numpy.typing.NDArray[numpy.float64]) -> numpy.typ
 
 def bound_in_box(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], order: numpy.typing.NDArray[numpy.int8], c: float, top: numpy.typing.NDArray[numpy.float64], a: numpy.typing.NDArray[numpy.float64], b: numpy.typing.NDArray[numpy.float64], x: numpy.typing.NDArray[numpy.float64], mu: float, y: numpy.typing.NDArray[numpy.float64], enough: float, limit: float) -> tuple[float, int, float, float]:
     """
-    Return a lower bound of the entropy over a level set in a box, where and at which value to cut it, and a multiplier.
+    Return a lower bound of the entropy over a level set in a box, the coordinate and the value at which to cut the box, and a multiplier.
     """
 
 def least_entropy(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, inner_c: float, theta: numpy.typing.NDArray[numpy.float64], worst: float, tolerance: float, effort: int) -> tuple[float, float, int]:
@@ -145,7 +147,7 @@ def estimate_precise(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing
 @overload
 def estimate_precise(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.float64], klass: numpy.typing.NDArray[numpy.int8], kinds: numpy.typing.NDArray[numpy.int8], theta: numpy.typing.NDArray[numpy.float64], unique: numpy.typing.NDArray[numpy.bool_]) -> int:
     """
-    Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as solve_precise.
+    Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return the number of a malformed cell, or -1.
     """
 
 @overload
@@ -154,7 +156,7 @@ def bound_precise(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.ND
 @overload
 def bound_precise(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.float64], klass: numpy.typing.NDArray[numpy.int8], alpha: float, kinds: numpy.typing.NDArray[numpy.int8], lower: numpy.typing.NDArray[numpy.float64], upper: numpy.typing.NDArray[numpy.float64]) -> int:
     """
-    Write kinds and class bounds (m, l) of all cells but the general ones; return as solve_precise.
+    Write kinds and class bounds (m, l) of all cells but the general ones; return the number of a malformed cell, or -1.
     """
 
 @overload
@@ -163,7 +165,7 @@ def merge_cells(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDAr
 @overload
 def merge_cells(start: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.float64], wanted: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32], out_start: numpy.typing.NDArray[numpy.int64], out_columns: numpy.typing.NDArray[numpy.int32], out_counts: numpy.typing.NDArray[numpy.float64]) -> None:
     """
-    Rewrite cells over the table of informative contours: numbers rising, each once.
+    Rewrite cells over the table of informative contours, each contour once, numbers ascending.
     """
 
 @overload
@@ -187,7 +189,7 @@ TOLERANCE: float = 2e-10
 
 def estimate_counts(table: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], columns: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.float64], wanted: numpy.typing.NDArray[numpy.int64], found: numpy.typing.NDArray[numpy.float64]) -> None:
     """
-    Write the maximisers of problems, their KKT excess, and 1 where one is certainly the only one (m, l + 2).
+    Write the maximisers of problems, their KKT excess, and 1 where a maximiser is certainly unique (m, l + 2).
     """
 
 def solve_counts(table: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], columns: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.float64], wanted: numpy.typing.NDArray[numpy.int64], estimates: numpy.typing.NDArray[numpy.float64], alpha: float, tight: bool, ends: numpy.typing.NDArray[numpy.float64], states: numpy.typing.NDArray[numpy.int8]) -> None:
@@ -213,7 +215,7 @@ def take_problem(table: numpy.typing.NDArray[numpy.float64], start: numpy.typing
 
 def quadratic_start(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, theta: numpy.typing.NDArray[numpy.float64], j: int, sign: float, y: numpy.typing.NDArray[numpy.float64]) -> float:
     """
-    Write the least point of a class in the quadratic model of a cut into y; return its multiplier, 0 if there is none.
+    Write into y where sign theta_j is least in the quadratic model of a cut; return the multiplier, 0 if there is none.
     """
 
 def newton(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, j: int, sign: float, y: numpy.typing.NDArray[numpy.float64], mu: float) -> float:
@@ -223,7 +225,7 @@ def newton(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy
 
 def least_at_vertex(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, a: int, j: int, sign: float, g: numpy.typing.NDArray[numpy.float64]) -> float:
     """
-    Return the same where class a has all the probability at the maximiser.
+    Return a proven lower bound of sign theta_j over a cut whose maximiser is the vertex of class a, or minus infinity.
     """
 
 def least_of_class(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, theta: numpy.typing.NDArray[numpy.float64], j: int, sign: float, y: numpy.typing.NDArray[numpy.float64]) -> float:
@@ -231,12 +233,12 @@ def least_of_class(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArr
 
 def highest_without(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], theta: numpy.typing.NDArray[numpy.float64], worst: float, tops: numpy.typing.NDArray[numpy.float64]) -> None:
     """
-    Write upper bounds of the greatest likelihood without one row of each contour; infinity if none is known.
+    Write upper bounds of the greatest log-likelihood without one row of each contour; infinity if unknown.
     """
 
 def known_ends(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, theta: numpy.typing.NDArray[numpy.float64], tops: numpy.typing.NDArray[numpy.float64], low: numpy.typing.NDArray[numpy.float64], high: numpy.typing.NDArray[numpy.float64]) -> None:
     """
-    Write the ends without one row of each contour that are known without search.
+    Write those ends of the entropy without one row of each contour that are known without search.
     """
 
 def move_into_cut(P: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], c: float, x: numpy.typing.NDArray[numpy.float64], mu: float, tops: numpy.typing.NDArray[numpy.float64], highest: bool, ends: numpy.typing.NDArray[numpy.float64]) -> None:

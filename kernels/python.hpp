@@ -1,7 +1,7 @@
-// What kernels take from Python and give it: NumPy's arrays as they are, without copies, and new arrays.
+// The exchange of arrays with Python: kernels read and write NumPy's arrays in place, and return new arrays.
 //
-// An array must have the kernel's type and lie in one piece in C's order, and be writable where the kernel writes; any
-// other is a TypeError, since a silent copy would lose what is written into it.
+// An array must have the type that the kernel declares, be contiguous in C's order, and be writable if the kernel
+// writes into it. Any other is a TypeError: what is written into a silent copy would be lost.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -35,7 +35,7 @@ constexpr Kind kind_of() {
     }
 }
 
-/// What stubs call such an array.
+/// Return the annotation of an array of this type in the stubs.
 template <class T>
 constexpr auto array_name() {
     using nanobind::detail::const_name;
@@ -55,10 +55,10 @@ constexpr auto array_name() {
     return const_name("numpy.typing.NDArray[numpy.") + type + const_name("]");
 }
 
-/// Find the memory and the shape of an array; false if it is none of this kind, dimension and order.
+/// Write the memory and the shape of an array; false if its kind, number of dimensions or order is another.
 bool read_array(PyObject* object, Kind kind, int dimensions, bool written, void** data, Index* shape) noexcept;
 
-/// Make an array, and find its memory; null with Python's error set if there is no memory for it.
+/// Return a new array, and write its memory; null with Python's error set if there is no memory for it.
 PyObject* new_array(Kind kind, int dimensions, const Index* shape, void** data) noexcept;
 
 void bind_likelihood(nanobind::module_ module);

@@ -7,9 +7,9 @@
 
 namespace quercus::forest {
 
-constexpr int LAST_NAME = 65534;  // the last with a separate code
+constexpr int LAST_NAME = 65534;  // names from this index on share a code
 
-/// Return how many of the `cuts`, which rise, are at most `x`.
+/// Return how many of the ascending `cuts` are at most `x`.
 inline Index count_up_to(ConstReals cuts, double x) {
     const double* first = cuts.data();
     Index left = length(cuts);
@@ -23,8 +23,8 @@ inline Index count_up_to(ConstReals cuts, double x) {
 
 /// Write the codes (m, K) of values (m, K), NaN where missing.
 ///
-/// `named` (K,) tells the attributes whose values are indices of names; `cuts` are those of all attributes, one after
-/// the other, of which each has `cut_counts` (K,).
+/// `named` (K,) marks the attributes whose values are indices of names. `cuts` has the ascending cuts of all
+/// attributes, one attribute after the other, and `cut_counts` (K,) the number of cuts of each.
 inline void write_codes(ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts,
                         Matrix<uint16_t> codes) {
     if (values.columns != length(named) || values.columns != length(cut_counts))

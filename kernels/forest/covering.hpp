@@ -1,4 +1,4 @@
-// How well some rows cover others. Distances are whole numbers: their sums do not depend on the order of addition.
+// How well candidates cover other rows. Distances are whole numbers, whose sums do not depend on the order of addition.
 #pragma once
 
 #include <algorithm>
@@ -8,18 +8,18 @@
 
 namespace quercus::forest {
 
-constexpr int DISTANCE_UNIT = 840;  // distance of the ends of an order, and of two names; many numbers divide it
-constexpr Index AT_ONCE = 78;       // attributes whose distances together fit 16 bits
+constexpr int DISTANCE_UNIT = 840;  // from the first to the last ordered code, and between names; has many divisors
+constexpr Index AT_ONCE = 78;       // number of attributes whose summed distances fit 16 bits
 
 /// Distances of a row from many others, kept between rows to save allocations.
 class Distances {
     Matrix<const int16_t> others;
     OwnedMatrix<uint16_t> columns;
     Vector<const int64_t> ordered;
-    std::vector<uint16_t> sum, apart;  // `apart`: of all codes that occur
+    std::vector<uint16_t> sum, apart;  // `apart`: distance of each code that occurs from that of the row
 
    public:
-    /// `others` (m, K); `ordered` (K,) the number of codes in order, 0 or 1 of names.
+    /// `others` (m, K); `ordered` (K,) number of ordered codes of each attribute, 0 or 1 for names.
     Distances(Matrix<const int16_t> others, Vector<const int64_t> ordered)
         : others(others), columns(others.columns, others.rows), ordered(ordered), sum(others.rows) {
         uint16_t highest = 0;
@@ -34,9 +34,9 @@ class Distances {
 
     /// Write the distances of a row (K,), codes from 0 on, from the others into `far` (m,).
     ///
-    /// The distance of ordered codes is their difference; that of names is 0 or the maximum. A missing value, coded
-    /// after the ordered ones, is as far from all others as possible. Attributes are taken one at a time, for all
-    /// others: eight names are compared at once.
+    /// The distance of ordered codes is their difference as a share of the greatest one; that of names is 0 or the
+    /// maximum. A missing value, coded after the ordered ones, has the maximum distance from every other code. Loops
+    /// over `others` take one attribute at a time, so that vector units compare eight names at once.
     void write_distances(Vector<const int16_t> row, Vector<int32_t> far) {
         const Index K = length(row), m = others.rows;
         for (Index first = 0; first == 0 || first < K; first += AT_ONCE) {
@@ -98,7 +98,7 @@ inline int64_t saving(int64_t near, int64_t far) {
     return less & ~(less >> 63);
 }
 
-/// Return each candidate's reduction of the rows' distances from known ones: ``Σ_j max(near_j - far_ij, 0)``.
+/// Return how far each candidate would reduce the rows' distances from known rows: ``Σ_j max(near_j - far_ij, 0)``.
 template <class Distance>
 std::vector<int64_t> covering_gains(Matrix<const Distance> far, Vector<const int64_t> near) {
     std::vector<int64_t> gain(far.rows);
@@ -113,14 +113,15 @@ std::vector<int64_t> covering_gains(Matrix<const Distance> far, Vector<const int
 
 struct BestCandidate {
     Index candidate = 0;
-    int64_t nearer = 0;         // number of rows nearer to it than to any known row
+    int64_t nearer = 0;         // number of counted rows that are nearer to it than to any known row
     std::vector<double> score;  // (n,) of all candidates
 };
 
-/// Return the first candidate whose score is the greatest, but for `tie`, and how many `counted` rows it is nearest to.
+/// Return the first candidate whose score is within `tie` of the greatest, and how many `counted` rows it is nearest
+/// to.
 ///
-/// The score is the worth (n,) and, times `cover`, the gain as a share of the greatest one. `lines` (n,) are those of
-/// the candidates in `far` and `gains`, which have others too.
+/// The score is the worth (n,) plus `cover` times the gain, as a share of the greatest gain. `lines` (n,) are the
+/// candidates' lines in `far` and `gains`, which also have lines of other rows.
 template <class Distance>
 BestCandidate best_candidate(Matrix<const Distance> far, Vector<const int64_t> near, Vector<const int64_t> gains,
                              Vector<const int64_t> lines, ConstReals worths, Vector<const bool> counted, double cover,
@@ -140,10 +141,10 @@ BestCandidate best_candidate(Matrix<const Distance> far, Vector<const int64_t> n
     return best;
 }
 
-/// Take a queried candidate: update `near` and `gains` as if they were computed anew.
+/// Update `near` and `gains` for a queried candidate, with the result of computing them anew.
 ///
-/// The gains of others fall only for rows that are nearer to the candidate than to the known rows. These become fewer
-/// and fewer, and only they are looked at. `far` (n, m), `near` (m,) and `gains` (n,) are those of `covering_gains`.
+/// Gains change only by the rows that are nearer to the candidate than to known rows, so only these are visited; with
+/// each query they become fewer. `far` (n, m), `near` (m,) and `gains` (n,) are as in `covering_gains`.
 template <class Distance>
 void take_candidate(Matrix<const Distance> far, Vector<int64_t> near, Vector<int64_t> gains, Index candidate) {
     std::vector<Index> nearer;

@@ -1,7 +1,7 @@
-// Densities of the classes of numbers, by E2M (theory §6, §10.3).
+// A normal density of each numeric attribute in each class, fitted by E2M (theory §6, §10.3).
 //
-// Rows with a precise label need no E step: they are counted once. Only the others are distributed anew at each step.
-// Rows count in the order of the log.
+// Rows with a precise label need no E step: their moments are computed once. Only the shares of the other rows change
+// from step to step. Sums follow the order of the log.
 #pragma once
 
 #include "gaussian.hpp"
@@ -9,19 +9,19 @@
 
 namespace quercus::forest {
 
-constexpr int DENSITY_STEPS = 100;  // of E2M, at most
+constexpr int DENSITY_STEPS = 100;  // maximum number of steps of E2M
 
 struct ColumnSummary {
     double origin;           // the first known number
-    double mean, deviation;  // of all known numbers; the mean counts from the origin
-    double largest;          // distance of a known number from zero
+    double mean, deviation;  // of all known numbers, the mean less the origin
+    double largest;          // magnitude of a known number
 };
 
 /// Copy a column of numbers, less its origin; write count, mean and sum of squares about it of each class, (3, l).
 ///
-/// `klass` (n,) is the class of a row, -1 if it is uncertain. The origin is the first known number, and all that is
-/// computed of the column counts from there: far from zero sums would lose the digits that distinguish rows, and
-/// classes would differ by rounding in a column in which rows do not.
+/// `klass` (n,) is the class of a row, -1 if it is uncertain. The origin is the first known number; all computations on
+/// the column subtract it. Otherwise sums of numbers far from zero would lose the digits that distinguish rows, and in
+/// a column of equal numbers rounding would make the classes differ.
 inline ColumnSummary read_numbers(ConstRealMatrix values, ConstInts rows, Index k, Reals x, Kinds klass,
                                   RealMatrix moments) {
     double origin = 0.0, known = 0.0, total = 0.0, largest = 0.0;
@@ -58,7 +58,7 @@ inline ColumnSummary read_numbers(ConstRealMatrix values, ConstInts rows, Index 
     return {origin, mean, std::sqrt(square / known), largest};
 }
 
-/// Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
+/// Write the most likely proportions, means and deviations (3, l), given the shares t (l, u) of the `u` uncertain rows.
 ///
 /// A class without a share keeps its mean and deviation.
 inline void maximise_density(ConstReals x, Index u, ConstRealMatrix t, ConstRealMatrix moments, double floor,
@@ -83,7 +83,7 @@ inline void maximise_density(ConstReals x, Index u, ConstRealMatrix t, ConstReal
     for (Index c = 0; c < l; ++c) parameters(0, c) = total > 0.0 ? parameters(0, c) / total : 1.0 / l;
 }
 
-/// Write the shares t (l, u) of `u` uncertain rows, of contours (u, l); return the log-likelihood of all rows.
+/// Write the shares t (l, u) of `u` uncertain rows with contours (u, l); return the log-likelihood of all rows.
 inline double share_by_density(ConstReals x, Index u, ConstRealMatrix contours, ConstRealMatrix moments,
                                ConstRealMatrix parameters, RealMatrix t) {
     constexpr double INFINITE = std::numeric_limits<double>::infinity();
@@ -121,7 +121,7 @@ inline double share_by_density(ConstReals x, Index u, ConstRealMatrix contours, 
     return likelihood;
 }
 
-/// Write the shares (l, u) of contours (u, l), or of their excess over the least plausibility if `beyond`.
+/// Write shares (l, u) in proportion to contours (u, l), or to their excess over the least plausibility if `beyond`.
 inline void share_by_contour(ConstRealMatrix given, Index u, bool beyond, RealMatrix t) {
     for (Index i = 0; i < u; ++i) {
         double least = std::numeric_limits<double>::infinity(), total = 0.0;
@@ -144,7 +144,7 @@ struct Densities {
 /// rows : (n,) numbers of the rows that count
 /// columns : (k,) the numeric columns
 /// klass : (n,) the class of a row, -1 if it is uncertain
-/// contours : (uncertain rows, l) contours of the uncertain rows, in order
+/// contours : (uncertain rows, l), in the order of `rows`
 /// free : mean over the rows of ``min pl / max pl``, see `quercus.trees.learners.mixture.column_floor`
 inline Densities fit_densities(ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass,
                                ConstRealMatrix contours, double free) {
@@ -169,7 +169,7 @@ inline Densities fit_densities(ConstRealMatrix values, ConstInts rows, ConstInts
             for (Index c = 0; c < l; ++c) given(u, c) = contours(i, c);
             ++u;
         }
-        for (Index c = 0; c < l; ++c) {  // for a class without a known number, no number is informative
+        for (Index c = 0; c < l; ++c) {  // a class without a known number keeps the density of all rows
             parameters(1, c) = mean;
             parameters(2, c) = std::max(deviation, floor);
         }

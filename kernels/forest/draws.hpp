@@ -11,8 +11,8 @@
 
 namespace quercus::forest {
 
-constexpr int LEFT = 0, RIGHT = 1;  // numbers that make the keys of a node's children,
-constexpr int PLACES = 2;           // and from here on those of its draws
+constexpr int LEFT = 0, RIGHT = 1;  // numbers from which a node's key derives the keys of its children
+constexpr int PLACES = 2;           // the first of the numbers from which it derives the keys of its draws
 
 /// Return splitmix64 of a key and a number: the key of item `number` below the key.
 inline uint64_t derived_key(uint64_t key, int64_t number) {
@@ -22,15 +22,15 @@ inline uint64_t derived_key(uint64_t key, int64_t number) {
     return z ^ (z >> 31);
 }
 
-/// Return the number of a key in [0, count), each as likely; `count` below 2^32.
+/// Return the number in [0, count) that a key determines, all equally likely; `count` is below 2^32.
 inline int64_t number_below(uint64_t key, int64_t count) {
     return static_cast<int64_t>(((key >> 32) * static_cast<uint64_t>(count)) >> 32);
 }
 
-/// Return the number of a key in [low, high), each as likely; `low` is not negative.
+/// Return the number in [low, high) that a key determines, all equally likely; `low` is not negative.
 ///
 /// Ranges between powers of two are halved, and each half is chosen with a probability in proportion to its part of
-/// [low, high). So a small change of the bounds hardly ever changes the number.
+/// [low, high). A small change of the bounds therefore rarely changes the number.
 inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
     if (low + 1 == high) return low;
     const auto goes_right = [=](int64_t begin, int64_t half) {
@@ -43,7 +43,7 @@ inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
     auto half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(low ^ (high - 1)) + 1) / 2);
     int64_t begin = low & -2 * half;
     bool right = goes_right(begin, half);
-    while (half > 1) {  // both ways on are drawn while this one is: a hash does not wait for another
+    while (half > 1) {  // draw in both halves before one is chosen: the hashes do not depend on each other
         const int64_t next = half / 2;
         const bool next_on_left = goes_right(begin, next), next_on_right = goes_right(begin + half, next);
         begin += half & -int64_t{right};
@@ -53,7 +53,7 @@ inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
     return begin + right;
 }
 
-/// Return a random bit of a key.
+/// Return the random bit that a key determines.
 inline bool is_heads(uint64_t key) { return key & 1; }
 
 /// Return the key of a member's root.

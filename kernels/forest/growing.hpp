@@ -14,7 +14,7 @@ enum Field { ATTRIBUTE, TEST, SKIP, SIZE, FIELDS };  // columns of nodes
 /// Return the distance from an inner node to its child, without a branch, since branches cannot be predicted.
 inline Index step_of(const int32_t* node, bool on_left) { return 1 + ((Index{node[SKIP]} - 1) & (Index{on_left} - 1)); }
 
-/// Memory that is written before it is read: pages that are never written cost nothing.
+/// Memory without initial values: pages that are never written cost nothing.
 template <class T>
 using Buffer = std::unique_ptr<T[]>;
 
@@ -53,14 +53,14 @@ struct Evidence {
 
 /// A node that waits to be grown.
 struct Waiting {
-    Index parent;              // if it is a right child, else `NONE`
-    Index start;               // of its rows
-    Index old, first;          // its earlier node and the start of that one's rows; `NONE` if it is grown from scratch,
-                               // when its rows are in place, up to `out_end`
-    Index in_first, in_end;    // rows that come
-    Index out_first, out_end;  // rows that go
+    Index parent;              // the parent of a right child, else `NONE`
+    Index start;               // where its rows start
+    Index old, first;          // its earlier node, and where the rows of that one start; `NONE` if it is grown from
+                               // scratch: then its rows are in place already, up to `out_end`
+    Index in_first, in_end;    // range of the rows that come
+    Index out_first, out_end;  // range of the rows that go
     uint64_t key;
-    uint64_t same;  // the attributes that are known not to vary
+    uint64_t same;  // bits of the attributes that are known not to vary, see `choose_test_of_classes`
 };
 
 /// Grows one tree after the other in the same working memory.
@@ -228,7 +228,7 @@ class Grower {
         std::copy_n(rows.begin() + first, nodes(old, SIZE), mine.begin() + start);
     }
 
-    /// Write the rows of a node that stay, and those that come. The places behind them may be overwritten.
+    /// Write the rows of a node that stay, and those that come. What lies behind them may be overwritten.
     static void gather_rows(ConstRows rows, Bools gone, ConstRows come, Rows mine, Index at) {
         int32_t* __restrict target = mine.data() + at;
         for (const int32_t row : rows) {
@@ -238,7 +238,7 @@ class Grower {
         std::copy(come.begin(), come.end(), target);
     }
 
-    /// Sort rows by the order of their contours; rows that stay are in the order of leaves.
+    /// Sort rows by the order of their contours. Rows that stay are in the order of leaves before.
     void sort_rows(Rows mine) {
         const auto place_of = [this](int32_t row) { return evidence.rank[evidence.kinds[row]]; };
         const Index n = length(mine);
@@ -298,9 +298,9 @@ class Grower {
 
 /// Grow the trees of a memory from their earlier state, without the rows that go, with the rows that come.
 ///
-/// Without an earlier state the trees are grown from scratch. A node with rows that come or go decides anew. If its
-/// test stays, its children follow in turn; else everything below it is grown from its rows. A node whose rows stay is
-/// copied with its subtree, which is a function of these rows and of its path.
+/// Without an earlier state the trees are grown from scratch. For a node with rows that come or go, the test is chosen
+/// anew. If it is the same as before, the children are visited in turn; else everything below is grown from the node's
+/// rows. A node whose rows stay is copied with its subtree, which depends only on these rows and on its path.
 ///
 /// Parameters
 /// ----------
@@ -319,14 +319,13 @@ class Grower {
 ///
 /// Returns
 /// -------
-/// nodes : (nodes, 4) attribute, test, skip and size of each node in pre-order, one tree after the other. The left
-/// child
-///     follows its parent, the right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of
-///     its opinion; below l that is a class alone
-/// rows : (trees n,) in the order of the leaves
-/// opinions : (opinions, 3 l), of each tree from number l on: of each leaf whose labels are not one class alone, the
-///     estimate; belief and plausibility are those of the earlier state, or NaN until they are solved
-/// counts : (trees, 2) of each tree the numbers of nodes and opinions
+/// nodes : (nodes, 4) attribute, test, skip and size of each node in pre-order, tree by tree. The left child follows
+///     its parent, the right child is `skip` nodes after its parent. A leaf has attribute -1, and as `skip` the number
+///     of its opinion; a number below l is the class that all its labels name
+/// rows : (trees n,) rows of each tree in the order of its leaves
+/// opinions : (opinions, 3 l) estimate, belief and plausibility of each other leaf, numbered from l on in each tree;
+///     belief and plausibility are those of the earlier state, or NaN until they are solved
+/// counts : (trees, 2) numbers of nodes and of opinions of each tree
 inline GrownTrees grow(Codes codes, Bools named, ConstInts varying, Kinds kinds, Labels labels,
                        ConstRealMatrix contours, Kinds sole, ConstInts rank, Vector<const uint64_t> keys,
                        Matrix<const int32_t> nodes, ConstRows rows, ConstRealMatrix opinions,

@@ -15,12 +15,11 @@
 
 namespace quercus::forest {
 
-constexpr int MEMBER_STEPS = 100;   // of E2M at a node, at most
-constexpr double STILL = 1e-6;      // a step that moves no probability by more is the last
-constexpr double SURE = 1 - 1e-9;   // a node with such a class is a leaf
+constexpr int MEMBER_STEPS = 100;   // maximum number of steps of E2M at a node
+constexpr double STILL = 1e-6;      // E2M stops after a step that changes no probability by more
+constexpr double SURE = 1 - 1e-9;   // a node with a class of this probability is a leaf
 constexpr double GAIN_TIE = 1e-12;  // bits; a gain must exceed the best so far by more
-constexpr double LITTLE = 1e-6;     // probability of every class in every node: plausible classes remain that `theta`
-                                    // excludes
+constexpr double LITTLE = 1e-6;     // added to each probability of `theta`, so that it excludes no plausible class
 
 /// Return a number in [0, `below`) and move the generator's `state` on: splitmix64.
 inline int64_t random_below(uint64_t& state, int64_t below) {
@@ -72,7 +71,7 @@ struct BestCode {
     Index code = -1;
 };
 
-/// Return the gain of the best test on an attribute, in bits, and its code, given shares by code (arity, l).
+/// Return gain (bits) and code of the best test on an attribute, given the sums of shares by code (arity, l).
 ///
 /// The code is -1 if no test has rows on both sides.
 inline BestCode best_code(ConstRealMatrix table, bool is_ordered) {
@@ -141,7 +140,7 @@ struct Member {
     OwnedMatrix<double> theta;
 };
 
-/// Return whether a code is inside a test: of the first child.
+/// Return whether a code is inside a test: whether its row goes to the first child.
 inline bool is_inside(int16_t code, int64_t test, bool is_ordered) { return is_ordered ? code <= test : code == test; }
 
 /// Grow one tree from the rows with a weight above 0.
@@ -153,13 +152,14 @@ inline bool is_inside(int16_t code, int64_t test, bool is_ordered) { return is_o
 /// weights : (m,)
 /// ordered : (K,) positive if the codes are in order
 /// arities : (K,) number of codes
-/// tries : number of attributes tested at a node
-/// seed : seed of their order
+/// tries : number of attributes that are tested at a node
+/// seed : of the order in which attributes are tried
 ///
 /// Returns
 /// -------
-/// attribute, code, first : (nodes,) test of each node, -1 for a leaf, and its first child; the second follows it
-/// theta : (nodes, l)
+/// attribute, code, first : (nodes,) test of each node and its first child, -1 for a leaf; the second child is next to
+///     the first
+/// theta : (nodes, l) class probabilities of each node
 inline Member grow_member(Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights,
                           Vector<const int64_t> ordered, Vector<const int64_t> arities, int64_t tries, int64_t seed) {
     std::vector<int64_t> rows, others(weights.size());
@@ -209,7 +209,7 @@ inline Member grow_member(Matrix<const int16_t> codes, ConstRealMatrix labels, C
 /// codes, labels, ordered, arities, tries : see `grow_member`
 /// weights : (members, m) number of times that each member drew each row
 /// pool : (p, K) codes of the rows to predict
-/// known : (p, l) their contours: a member gives class c a probability in proportion to ``θ_c pl_c``
+/// known : (p, l) contours of these rows: a member gives class c a probability in proportion to ``(θ_c + LITTLE) pl_c``
 ///
 /// Returns
 /// -------

@@ -1,7 +1,7 @@
 // E2M of Gaussian mixtures, one attribute after the other (theory §6).
 //
-// `x`, `w` (n,) numbers and weights, weight 0 where a number is missing; `log_pl` (l, n) log plausibilities;
-// `parameters` (3, l) proportions, means, deviations; `t` (l, n) shares of the classes in each row.
+// Throughout: `x`, `w` (n,) numbers and weights, with weight 0 where a number is missing; `log_pl` (l, n) log
+// plausibilities; `parameters` (3, l) proportions, means and deviations; `t` (l, n) shares of the classes in each row.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ inline double e_step(ConstReals x, ConstRealMatrix log_pl, ConstReals w, ConstRe
     return likelihood;
 }
 
-/// Write the best parameters for shares `t`; a class without a share keeps its mean and deviation.
+/// Write the most likely parameters, given shares `t`; a class without a share keeps its mean and deviation.
 inline void m_step(ConstReals x, ConstReals w, ConstRealMatrix t, double floor, RealMatrix parameters) {
     const Index l = t.rows, n = t.columns;
     double weight = 0.0;
@@ -70,8 +70,9 @@ struct Fits {
 
 /// Return parameters (K, l) that no step improves by `epsilon`, the log-likelihoods (K,), and the steps made (K,).
 ///
-/// `x`, `w` (K, n). The start fits the shares `beyond` (l, n) best; the proportions, and the classes without such a
-/// share, start from `plain`; classes without either from `centre` (K,) and `floor` (K,).
+/// `x`, `w` (K, n). Means and deviations start as those of the shares `beyond` (l, n), the proportions as those of the
+/// shares `plain` (l, n). A class without a share in `beyond` starts with mean and deviation from `plain`, a class
+/// without a share in either with `centre` (K,) and `floor` (K,).
 inline Fits fit_mixture(ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor,
                         ConstRealMatrix log_pl, ConstRealMatrix plain, ConstRealMatrix beyond, double epsilon,
                         int64_t max_steps) {

@@ -1,11 +1,11 @@
 // The statistics of a node's rows, and the draw of its test (theory §10.2).
 //
-// The rows of a node are one range of an array of row numbers, in the order of their contours, so that equal contours
-// are adjacent: *runs*. Sums over a run are counts times shares, and the runs are ordered by contour, so a sum does not
-// depend on the order of the rows.
+// The rows of a node are one range of an array of row numbers, sorted by contour. Rows with equal contours are
+// adjacent: they are a *run*. A sum over a run is its count times a share, and the runs are in the order of contours,
+// so no sum depends on the order of the rows.
 //
-// Codes (rows, K) are 0 for a missing value, else a bin or the index of a name, counted from 1. A column holds the
-// codes of one attribute, of the rows of a node. Labels are classes, `NONE` where a label is not precise.
+// Codes (rows, K) are 0 for a missing value, else the bin or the index of the name, counted from 1. A column has the
+// codes of one attribute for the rows of a node. Labels are classes; `NONE` is a label that is not precise.
 #pragma once
 
 #include <cmath>
@@ -16,19 +16,19 @@
 namespace quercus::forest {
 
 constexpr int NONE = -1;               // in place of an index
-constexpr int ATTEMPTS = 64;           // to draw a subset of the names that divides the rows of a node
+constexpr int ATTEMPTS = 64;           // number of attempts to draw a subset of names that divides the rows of a node
 constexpr uint16_t ALL_KNOWN = 65535;  // cut of a test that separates known numbers from missing ones
 constexpr double SOLE = 1.0 - 1e-9;    // a class with this much probability is the only one
 constexpr double PURITY_TIE = 1e-9;  // nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
-constexpr int NODE_STEPS = 300;      // of E2M at a node, at most
+constexpr int NODE_STEPS = 300;      // maximum number of steps of E2M at a node
 constexpr double EXCESS = 1e-7;      // KKT excess (theory §2.2) at which E2M stops
-constexpr int VERTEX_STEP = 4;       // at which a vertex is tried
-constexpr int TABLED = 4096;         // whole numbers below it have n ln n in a table
-constexpr int FEW_CLASSES = 16;      // are counted one after the other, many rows at a time,
-constexpr int FEW_OF_EACH = 8;       // where there are that many of each
-constexpr int BLOCK_OF_ROWS = 65528;       // whose count fits 16 bits
+constexpr int VERTEX_STEP = 4;       // the step at which a vertex is tried
+constexpr int TABLED = 4096;         // n ln n is in a table for whole numbers below this
+constexpr int FEW_CLASSES = 16;      // up to this many classes are counted with vectors or in one register
+constexpr int FEW_OF_EACH = 8;       // with fewer rows per class, in one register
+constexpr int BLOCK_OF_ROWS = 65528;       // number of rows whose count fits 16 bits
 constexpr double PARTED = PURITY_TIE / 4;  // a purity above minus this is 0 but for rounding: the classes are separated
-constexpr int FEW_ROWS = 16;               // of a node: fewer are read in one go, without vectors
+constexpr int FEW_ROWS = 16;               // a node with fewer rows is read in one loop, without vectors
 constexpr int BITS = 64;                   // number of attributes for which a node records that they do not vary
 
 using Codes = Matrix<const uint16_t>;
@@ -67,7 +67,7 @@ inline bool count_classes(ConstRows rows, Labels labels, Rows classes) {
     return true;
 }
 
-/// The shares of the classes in runs, one class after the other: loops over runs take several at once.
+/// The shares of the classes in runs, stored class by class, so that loops over runs can use vector units.
 class ByClass {
     Index runs = 0, l;
     OwnedMatrix<double> contour;
@@ -77,10 +77,10 @@ class ByClass {
     OwnedMatrix<double> share;  // (l, most), of which the first `runs` columns count
     std::vector<double> mass;   // (l,) numbers of rows times shares
 
-    /// Make room for at most so many runs.
+    /// Make room for at most `most` runs and `l` classes.
     ByClass(Index most, Index l) : l(l), contour(l, most), number(most), total(most), share(l, most), mass(l) {}
 
-    /// Take the contours and counts of the runs of a node.
+    /// Read the contours and counts of the runs of a node.
     void read(Index runs_here, Kinds kind, ConstInts count, ConstRealMatrix contours) {
         runs = runs_here;
         for (Index d = 0; d < runs; ++d) {
@@ -110,7 +110,7 @@ class ByClass {
     }
 
    private:
-    /// Add up the masses of four classes, each in the order of the runs; the last class stands in for missing ones.
+    /// Add up the masses of four classes from `first` on, in the order of the runs; with fewer, the last one repeats.
     void add_up(Index first) {
         const double* one[4];
         for (Index c = 0; c < 4; ++c) one[c] = share[std::min(first + c, l - 1)].data();
@@ -127,7 +127,7 @@ class ByClass {
     }
 };
 
-/// Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``.
+/// Set the likeliest class to probability 1 if that is the only maximiser: if ``g_c < 1`` for all other classes.
 inline bool at_vertex(Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Reals theta, double total) {
     const Index l = length(theta);
     Index a = 0;
@@ -147,9 +147,10 @@ inline bool at_vertex(Index runs, Kinds kind, ConstInts count, ConstRealMatrix c
 
 /// Write ``θ̂`` (l,) of a node and the shares of the classes in each run (theory §2.2).
 ///
-/// If every contour leaves one class (`sole`), θ̂ are frequencies, no shares are written, and the result is true. Else
-/// E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class without
-/// reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT condition proves it instead.
+/// If every contour leaves one class (`sole`), θ̂ are the frequencies, no shares are written, and the result is true.
+/// Else E2M starts from equal probabilities, so that among many maximisers it finds one that prefers no class without
+/// reason. Near a vertex E2M converges ever more slowly; there the KKT condition proves that the vertex is the
+/// maximiser.
 inline bool estimate_node(Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta,
                           RealMatrix share, ByClass& by_class) {
     const Index l = contours.columns;
@@ -185,17 +186,17 @@ inline bool estimate_node(Index runs, Kinds kind, ConstInts count, ConstRealMatr
     return false;
 }
 
-/// Return whether a code goes left. `test`: twice the cut, plus 1 if missing numbers go left; of names the attempt.
+/// Return whether a code goes left.
 ///
-/// `key` is the key of the attempt; numbers do not use it.
+/// Of numbers `test` is twice the cut, plus 1 if missing numbers go left. Of names the `key` of the attempt decides.
 inline bool goes_left(int64_t code, bool named, int64_t test, uint64_t key) {
     if (named) return is_heads(derived_key(key, code));
     return code == 0 ? (test & 1) == 1 : code <= test >> 1;
 }
 
-/// Whether numbers go left by a test, without a branch: codes less `skipped` go left up to `cut`.
+/// The test of a number, evaluated without a branch: a code goes left if, less `skipped`, it is at most `cut`.
 struct Cut {
-    uint16_t skipped;  // 1 where missing codes go right: less 1, a missing code is above all cuts
+    uint16_t skipped;  // 1 if missing numbers go right: their code, 0, less 1 is above all cuts
     uint16_t cut;
 
     explicit Cut(int64_t test)
@@ -204,8 +205,8 @@ struct Cut {
 };
 
 struct Extent {
-    int64_t low, high;  // the known values; if none is, the highest is 0
-    bool missing;       // whether a value is
+    int64_t low, high;  // least and greatest code of a known value; `high` is 0 if all are missing
+    bool missing;       // whether a value is missing
 };
 
 /// Copy the codes of an attribute; return their extent.
@@ -224,8 +225,8 @@ inline Extent read_column(Codes codes, ConstRows rows, Index k, Column column) {
         return {low + 1, high, last == 65535};
     }
     for (Index i = 0; i < n; ++i) column[i] = source[rows[i] * codes.columns];
-    // Signed numbers of 16 bits have a least and a greatest in every vector unit: a code less 2^15 in place of the
-    // code. Less 1, a missing code is above all others.
+    // Every vector unit has minimum and maximum of signed numbers of 16 bits, so 2^15 is subtracted from the codes. The
+    // code of a missing value, 0, less 1 is above all others.
     int16_t low = 32767, high = -32768, last = -32768;
     for (Index i = 0; i < n; ++i) {
         const auto code = static_cast<int16_t>(column[i] ^ 0x8000u);
@@ -243,7 +244,7 @@ inline int64_t draw_cut(int64_t low, int64_t high, bool missing, uint64_t key) {
     return missing && high > 0 ? 2 * int64_t{ALL_KNOWN} : NONE;
 }
 
-/// Draw the names that go left: the first attempt that divides the rows; `NONE` if none does.
+/// Return the first attempt to draw names that divides the rows; `NONE` if none does.
 inline int64_t draw_names(Column column, Index n, uint64_t key) {
     for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
         const uint64_t mask = derived_key(key, attempt);
@@ -261,7 +262,7 @@ inline int64_t draw_test(Column column, Index n, bool named, Extent extent, uint
     return varies ? draw_names(column, n, key) : NONE;
 }
 
-/// Turn the codes of names into codes of a number: 0 of those that go left, 1 of the others. Return the test of these.
+/// Replace the codes of names: by 0 for those that go left, by 1 for the others. Return the test of such a number.
 inline int64_t number_names(Column column, Index n, int64_t high, uint64_t key) {
     if (high >= n) {
         for (Index i = 0; i < n; ++i) column[i] = !is_heads(derived_key(key, column[i]));
@@ -293,7 +294,7 @@ inline void count_left_of_classes(Vector<const uint16_t> column, Labels label, I
         for (Index i = 0; i < n; ++i) left[label[i]] += cut.goes_left(column[i]);
         return;
     }
-    if (n < FEW_OF_EACH * l) {  // all counts in one register, so many rows at a time that none overflows
+    if (n < FEW_OF_EACH * l) {  // all counts share one register, emptied before a count can overflow
         const int bits = 64 / FEW_CLASSES << (l <= FEW_CLASSES / 2);
         const Index most = (1 << bits) - 1;
         for (Index begin = 0; begin < n; begin += most) {
@@ -333,14 +334,14 @@ inline double n_log_n(int64_t n, const double* table) {
     return n < TABLED ? table[n] : n * std::log(static_cast<double>(n));
 }
 
-/// Return ``x ln x``, of small whole numbers from a table.
+/// Return ``x ln x``; for small whole numbers from a table.
 inline double n_log_n(double x, const double* table) {
     const auto whole = static_cast<int64_t>(x);
     if (whole == x && whole < TABLED) return table[whole];
     return x > 0.0 ? x * std::log(x) : 0.0;
 }
 
-/// Return ``-Σ_sides n H`` in nats, by the shares of the classes: it orders the tests of a node as the gain does.
+/// Return ``-Σ_sides n H`` in nats, from the shares of the classes: it ranks the tests of a node as their gains do.
 inline double purity(Index runs, ConstInts count, ConstInts left, ConstRealMatrix share, const double* table) {
     double pure = 0.0;
     int64_t on_left = 0, on_right = 0;
@@ -379,15 +380,15 @@ inline double purity_of_classes(Kinds count, Kinds left, Index n, const double* 
     return with([table](int64_t m) { return n_log_n(m, table); });
 }
 
-/// Return how many attributes that vary in a node get a test: ``⌈√A⌉`` of the A that vary in the log.
+/// Return the number of attributes that get a test in a node: ``⌈√A⌉`` if A attributes vary in the log.
 inline int64_t tests_wanted(Index A) { return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(A)))); }
 
-/// Return the key of the names of a test, of a node with this key: see `choose_test`.
+/// Return the key that decides which names go left by a test, given the node's key (see `choose_test`).
 inline uint64_t names_key(uint64_t key, int64_t test) {
     return derived_key(derived_key(key, PLACES + test / ATTEMPTS), test % ATTEMPTS);
 }
 
-/// Draw the one at a place of the order from those that have no place yet.
+/// Draw the item for a place of the order from those without a place, and return it.
 inline int64_t draw_order(Ints order, Index place, uint64_t key) {
     const Index other = place + number_below(derived_key(key, PLACES + place), length(order) - place);
     std::swap(order[place], order[other]);
@@ -398,11 +399,12 @@ struct Test {
     int64_t attribute = NONE, test = 0;
 };
 
-/// Return attribute and test of a node with labels that are not precise, `NONE` and 0 if nothing varies.
+/// Return attribute and test of a node with labels that are not precise; `NONE` and 0 if no attribute varies.
 ///
-/// The key draws an order of the attributes that vary in the log (A of them, numbered among themselves); the first
-/// ``⌈√A⌉`` that vary here get a test. The first of tests with equal gains is chosen. The test of a number is as in
-/// `goes_left`; that of names is the attempt, plus 64 times the number of the draw, by which `names_key` finds them.
+/// The key determines an order of the A attributes that vary in the log; the first ``⌈√A⌉`` of them that vary in the
+/// node get a test. The test with the greatest gain is chosen, the first of ties. The test of a number is as in
+/// `goes_left`; that of names is the attempt, plus 64 times the number of the draw, from which `names_key` recovers
+/// them.
 inline Test choose_test(Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Index runs,
                         ConstInts count, ConstRealMatrix share, const double* table, Ints order, Ints left,
                         Column column) {
@@ -429,11 +431,12 @@ inline Test choose_test(Codes codes, Bools named, ConstInts varying, ConstRows r
     return chosen;
 }
 
-/// Return the same for a node with precise labels, `classes` (l,) rows of each class, and update `same`.
+/// Return attribute and test of a node with precise labels, as `choose_test`; `classes` (l,) counts the rows by class.
 ///
-/// `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
-/// better than one that separates the classes, so the first such test ends the search. At the end, the second line of
-/// `left` (2, l) has the number of rows of each class that go left by the chosen test. `wanted` is that of A.
+/// `same` has a bit for each of the first 64 attributes that is known not to vary; bits of attributes found not to vary
+/// are added. No test is better than one that separates the classes, so the first such test ends the search. At the
+/// end, the second line of `left` (2, l) has the number of rows of each class that go left by the chosen test. `wanted`
+/// is `tests_wanted(A)`.
 inline Test choose_test_of_classes(Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key,
                                    Kinds classes, Labels labels, const double* table, uint64_t& same, Ints order,
                                    Matrix<int32_t> left, Vector<int16_t> label, Column column, int64_t wanted) {

@@ -1,20 +1,20 @@
-// The entropy that the tests of a tree leave: of each leaf, the mean over all prunings of the tree (theory §10.9).
+// The overlap of leaves: the entropy that the tests of a tree leave, as a mean over its prunings (theory §10.9).
 #pragma once
 
 #include "routing.hpp"
 
 namespace quercus::forest {
 
-constexpr double PSEUDO_COUNT = 0.5;  // of each class in a node, before a row is counted
+constexpr double PSEUDO_COUNT = 0.5;  // added to the count of each class in a node
 constexpr double LN_2 = 0.6931471805599453;
 
-/// The logarithms of Gamma functions of counts, of whole ones from a table.
+/// Logarithms of the Gamma function of counts; those of whole counts come from a table.
 class LogGammas {
     std::vector<double> table;
     double more;
 
    public:
-    /// Of ``n + more``, for n up to `most`.
+    /// Compute ``ln Γ(n + more)`` for whole n up to `most`.
     LogGammas(double more, Index most)
         : table(static_cast<std::size_t>(std::min<Index>(most + 1, TABLED))), more(more) {
         for (Index n = 0; n < static_cast<Index>(table.size()); ++n) table[n] = std::lgamma(n + more);
@@ -26,11 +26,11 @@ class LogGammas {
     }
 };
 
-/// Write the overlap (nodes,) of each leaf of trees, in bits; of inner nodes it is the part of those above them.
+/// Write the overlap (nodes,) of each leaf of trees, in bits; for an inner node write the sum that its leaves share.
 ///
 /// Parameters
 /// ----------
-/// nodes, opinions, counts : see `grow`; of a leaf that has no opinion all rows are of one class
+/// nodes, opinions, counts : see `grow`; all rows of a leaf without an opinion have one class
 inline void write_overlaps(Matrix<const int32_t> nodes, ConstRealMatrix opinions, Matrix<const int64_t> counts,
                            Reals overlaps) {
     const Index l = opinions.columns / 3;
@@ -93,8 +93,7 @@ inline void write_overlaps(Matrix<const int32_t> nodes, ConstRealMatrix opinions
     }
 }
 
-/// Add what is known of the leaves in which m rows end, `of_nodes` (nodes,), times the weight of the tree, to `sums`
-/// (m,).
+/// Add the values of the leaves in which m rows end, `of_nodes` (nodes,), times the weight of the tree, to `sums` (m,).
 inline void add_of_leaves(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                           Matrix<const int64_t> counts, ConstReals weights, ConstReals of_nodes, Reals sums) {
     for_each_leaf(codes, named, keys, nodes, counts, weights,

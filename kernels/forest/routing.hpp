@@ -1,4 +1,4 @@
-// The predictions of the members (theory §10.3, §10.4).
+// The leaves in which rows end, and the predictions of trees and densities (theory §10.3, §10.4).
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace quercus::forest {
 
-/// Return the leaf of a row with these codes, in the tree whose root has number `node` and this key.
+/// Return the leaf of a row with these codes, in the tree whose root has number `node` and key `key`.
 inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, const uint16_t* codes, Bools named) {
     for (const int32_t* at = nodes[node].data(); at[ATTRIBUTE] >= 0; at = nodes[node].data()) {
         const int32_t k = at[ATTRIBUTE], test = at[TEST];
@@ -20,14 +20,15 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
     return node;
 }
 
-constexpr Index AT_A_TIME = 1024;             // rows that descend together: their codes stay in the fastest cache
-constexpr Index MOST_ALONE = AT_A_TIME / 64;  // maximum number of rows of a node that descend singly
+constexpr Index AT_A_TIME = 1024;             // number of rows that descend together: their codes fit the fastest cache
+constexpr Index MOST_ALONE = AT_A_TIME / 64;  // maximum number of rows of a node that descend one by one
 
 /// The paths of rows in one tree after another.
 ///
-/// The rows in a node are the bits of a set: a test is made of 64 rows at a time, whether they are in the node or not.
-/// If few remain they descend singly and interleaved, so that none waits for another.
-class Ways {
+/// The rows in a node are bits of a set. A test is evaluated for 64 rows at a time, whether they are in the node or
+/// not. Where only a few remain, these descend one by one but interleaved, so that the processor loads their nodes at
+/// the same time.
+class Paths {
     struct Node {
         Index number, rows;
         uint64_t key;
@@ -37,12 +38,12 @@ class Ways {
     Bools named;
     bool by_name;
     Index words, few;
-    OwnedMatrix<uint16_t> columns;  // (K, 64 words) the codes of each attribute, 0 behind those of the last row
+    OwnedMatrix<uint16_t> columns;  // (K, 64 words) the codes of each attribute, padded with 0
     std::vector<Node> waiting;
     std::vector<uint64_t> sets;  // (waiting, words) the rows of each node
 
    public:
-    Ways(Codes codes, Bools named)
+    Paths(Codes codes, Bools named)
         : codes(codes),
           named(named),
           by_name(std::find(named.begin(), named.end(), true) != named.end()),
@@ -53,7 +54,7 @@ class Ways {
             for (Index k = 0; k < codes.columns; ++k) columns(k, i) = codes(i, k);
     }
 
-    /// Call `each` with the number of each row and of its leaf, in the tree whose root has number `root` and this key.
+    /// Call `each(row, leaf)` for each row, in the tree whose root has number `root` and key `key`.
     template <class Each>
     void go_down(Matrix<const int32_t> nodes, Index root, uint64_t key, Each each) {
         waiting.assign(1, {root, codes.rows, key});
@@ -85,9 +86,10 @@ class Ways {
                 each(64 * w + std::countr_zero(rows));
     }
 
-    /// Leave in the set at this place the rows that go right, put those that go left behind it; return their number.
+    /// Keep the rows that go right in the set at `place`, write those that go left into the next one; return their
+    /// number.
     ///
-    /// `mask` is the key of the names that go left, 0 where a number is tested.
+    /// `mask` is the key that decides which names go left, 0 if a number is tested.
     Index divide(Index place, const int32_t* at, uint64_t mask) {
         sets.resize(std::max<std::size_t>(sets.size(), (place + 2) * words));
         uint64_t* here = sets.data() + place * words;
@@ -109,7 +111,7 @@ class Ways {
         return count;
     }
 
-    /// Return which of 64 rows go left, as bits.
+    /// Return as bits which of 64 rows go left by the test of a number.
     static uint64_t on_left(const uint16_t* column, Cut cut) {
         uint8_t side[64];
         for (int i = 0; i < 64; ++i) side[i] = cut.goes_left(column[i]);
@@ -122,7 +124,7 @@ class Ways {
         return found;
     }
 
-    /// Let a few rows of a node descend.
+    /// Let a few rows of a node descend one by one.
     template <class Each>
     void go_alone(Matrix<const int32_t> nodes, const Node& from, Index place, Each each) const {
         Index rows[MOST_ALONE], at[MOST_ALONE], count = 0;
@@ -148,25 +150,25 @@ class Ways {
     }
 };
 
-/// Call `each` with tree, row and leaf, for every row and every tree of a weight above 0; of a row, for one tree after
-/// the other.
+/// Call `each(tree, row, leaf)` for every row and every tree with a weight above 0; for each row, in the order of the
+/// trees.
 template <class Each>
 inline void for_each_leaf(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                           Matrix<const int64_t> counts, ConstReals weights, Each each) {
     for (Index begin = 0; begin < codes.rows; begin += AT_A_TIME) {
-        Ways ways({codes[begin].data(), std::min(AT_A_TIME, codes.rows - begin), codes.columns}, named);
+        Paths paths({codes[begin].data(), std::min(AT_A_TIME, codes.rows - begin), codes.columns}, named);
         Index first = 0;
         for (Index m = 0; m < length(keys); first += counts(m++, 0))
             if (weights[m] > 0.0)
-                ways.go_down(nodes, first, keys[m], [&](Index i, Index leaf) { each(m, begin + i, leaf); });
+                paths.go_down(nodes, first, keys[m], [&](Index i, Index leaf) { each(m, begin + i, leaf); });
     }
 }
 
 /// Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3 l).
 ///
-/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l); for (trees m, l) it is
-/// that of each tree. Of a leaf whose n rows have one class, the cut at `level` leaves this class ``level^(1/n)`` at
-/// least. A tree of weight 0 is skipped. See `grow`.
+/// These are estimate, belief and plausibility; for `predicted` (m, l) the estimates alone; for (trees m, l) the
+/// estimates by each tree. In a leaf whose n rows have one class, its least probability over the cut at `level` is
+/// ``level^(1/n)``. A tree of weight 0 is skipped. See `grow`.
 inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                          ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstReals weights, double level,
                          RealMatrix predicted) {
@@ -194,11 +196,11 @@ inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, 
 
 /// Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l).
 ///
-/// Of each number the maximum over the classes is left out, which distinguishes no classes. So a number far
-/// from all classes does not outweigh the others, and one of equal density under all adds exactly nothing.
+/// For each number the maximum over the classes is subtracted, which changes no comparison of classes. So a number far
+/// from all classes does not outweigh the others, and a number of equal density in all classes adds exactly 0.
 inline void add_densities(ConstRealMatrix values, ConstRealMatrix means, ConstRealMatrix deviations, RealMatrix logs) {
     const Index l = logs.columns, m = values.rows;
-    OwnedMatrix<double> own(l, m);  // many rows at a time, of one attribute after the other
+    OwnedMatrix<double> own(l, m);  // minus log densities of one attribute
     std::vector<double> column(m), least(m);
     for (Index k = 0; k < values.columns; ++k) {
         for (Index i = 0; i < m; ++i) column[i] = values(i, k);

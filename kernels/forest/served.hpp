@@ -8,35 +8,35 @@
 
 namespace quercus::forest {
 
-constexpr Index ROWS_AT_ONCE = 64;           // whose sums stay in the nearest memory
-constexpr int BOUND_STEPS = 50;              // of Newton's method, at most; 4 to 8 are usual
-constexpr double BOUND_STILL = 1e-13;        // a step of the log-odds, relative to them, after which the end is found
-constexpr double BOUND_ROUNDING = 4e-16;     // of an end
-constexpr double NONE_TO_SPEAK_OF = 1e-100;  // a share below it moves no end by as much as rounding does
+constexpr Index ROWS_AT_ONCE = 64;        // number of rows whose sums fit the fastest cache
+constexpr int BOUND_STEPS = 50;           // maximum number of Newton's steps; 4 to 8 are usual
+constexpr double BOUND_STILL = 1e-13;     // a step of the log-odds, relative to them, that is the last
+constexpr double BOUND_ROUNDING = 4e-16;  // rounding error of an end
+constexpr double NEGLIGIBLE = 1e-100;     // a share below this counts as 0: it changes an end by less than rounding
 
 /// The trees of a served forest.
 struct ServedTrees {
     Bools named;                   // (K,) whether an attribute is nominal
     Matrix<const int32_t> nodes;   // (nodes, 4) of all trees, see `grow`
-    ConstInts roots;               // (T,) of each tree
-    Vector<const uint64_t> masks;  // (nodes,) keys of the names that go left, see `name_masks`; empty without names
+    ConstInts roots;               // (T,) number of each tree's root
+    Vector<const uint64_t> masks;  // (nodes,) see `name_masks`; empty if no attribute is nominal
     ConstRealMatrix opinions;      // (opinions, 3 l) of all trees
-    ConstInts first_opinions;      // (T,) of each tree
+    ConstInts first_opinions;      // (T,) number of each tree's first opinion
     ConstReals weights;            // (T,)
-    ConstReals doubts;  // by the number of rows of a leaf of one class, what its cut leaves to other classes at most
+    ConstReals doubts;  // at index n: the most that the cut of a leaf with n rows of one class leaves to the others
 };
 
-/// The naive-Bayes members of a served forest that differ, B of them.
+/// The B distinct naive-Bayes members of a served forest.
 struct ServedBayes {
     ConstRealMatrix priors, log_priors;                 // (B, l) of the classes
     ConstRealMatrix means, deviations, log_deviations;  // (B numbers, l) of each numeric attribute
-    ConstRealMatrix frequencies;                        // (names, l) logarithms, one table after the other
-    ConstInts name_counts;  // (B nominals,) lines of each table, the last for an unseen name
-    ConstReals depths;      // (B,) of the cut: its log level, as a share of the labels' weight
-    ConstReals shares;      // (B,) the weight of each
+    ConstRealMatrix frequencies;                        // (names, l) log frequencies, table by table
+    ConstInts name_counts;  // (B nominals,) number of lines of each table; the last line is for unseen names
+    ConstReals depths;      // (B,) log level of the cut, divided by the weight of the labels
+    ConstReals shares;      // (B,) weight of each member in the forest
 };
 
-/// Return the keys of the names that go left in each node (nodes,); of no use where a number is tested.
+/// Return for each node the key that decides which names go left (nodes,); without meaning if a number is tested.
 inline std::vector<uint64_t> name_masks(Matrix<const int32_t> nodes, ConstInts roots, Vector<const uint64_t> keys) {
     std::vector<uint64_t> mask(nodes.rows);  // at first the key of the node: parents come before their children
     for (Index t = 0; t < length(roots); ++t) mask[roots[t]] = keys[t];
@@ -49,7 +49,7 @@ inline std::vector<uint64_t> name_masks(Matrix<const int32_t> nodes, ConstInts r
     return mask;
 }
 
-/// Raise `ValueError` unless every way down a tree of K attributes ends in a leaf with an opinion.
+/// Raise `ValueError` unless every path of each tree ends in a leaf with an opinion; there are K attributes, l classes.
 inline void check_served_trees(Matrix<const int32_t> nodes, ConstInts node_counts, ConstInts opinion_counts,
                                Index opinions, Index K, Index l) {
     Index first = 0, held = 0;
@@ -59,17 +59,18 @@ inline void check_served_trees(Matrix<const int32_t> nodes, ConstInts node_count
         for (Index node = first; node < end; ++node) {
             const Index k = nodes(node, ATTRIBUTE), skip = nodes(node, SKIP);
             if (k < NONE || k >= K || nodes(node, SIZE) < 0)
-                throw std::invalid_argument("a node is no test, and no leaf");
+                throw std::invalid_argument("a node is neither a test nor a leaf");
             if (k == NONE ? skip < 0 || skip >= l + own : skip < 2 || node + skip >= end)
-                throw std::invalid_argument("a node leads out of its tree");
+                throw std::invalid_argument("a node refers to a child or an opinion outside its tree");
         }
         first = end;
         held += own;
     }
-    if (first != nodes.rows || held != opinions) throw std::invalid_argument("nodes or opinions are of no tree");
+    if (first != nodes.rows || held != opinions)
+        throw std::invalid_argument("some nodes or opinions belong to no tree");
 }
 
-/// Take each of `LANES` nodes to the leaf where the row with these codes ends.
+/// Replace each of `LANES` nodes by the leaf below it in which the row with these codes ends.
 template <bool by_name>
 inline void go_to_leaves(const ServedTrees& trees, Index (&at)[LANES], const uint16_t* const (&codes)[LANES]) {
     const int32_t* nodes = trees.nodes.data;
@@ -149,7 +150,7 @@ inline void add_trees(const ServedTrees& trees, Codes codes, RealMatrix predicte
 /// The left side is concave in ``u = ln(t / (1 - t))``, so every step of Newton's ends to the right of the root.
 inline double greatest_share(double p, double depth) {
     if (!(p < 1.0)) return 1.0;
-    if (std::isinf(depth) || !(p > NONE_TO_SPEAK_OF)) return std::min(BOUND_ROUNDING - std::expm1(depth), 1.0);
+    if (std::isinf(depth) || !(p > NEGLIGIBLE)) return std::min(BOUND_ROUNDING - std::expm1(depth), 1.0);
     const double log_p = std::log(p), log_rest = std::log1p(-p);
     const double entropy = p * log_p + (1.0 - p) * log_rest;
     double u = log_p - log_rest + std::sqrt(-2.0 * depth / (p * (1.0 - p)));
@@ -198,7 +199,7 @@ inline void write_bayes(const ServedBayes& bayes, Index b, ConstReals row, Bools
     for (Index c = 0; c < l; ++c) theta[c] = total > 0.0 ? theta[c] / total : bayes.priors(b, c);
 }
 
-/// Write the probabilities (B m, l) of rows by each naive-Bayes member, one after the other.
+/// Write the probabilities (B m, l) of rows by each naive-Bayes member, member by member.
 inline void write_bayes_estimates(const ServedBayes& bayes, ConstRealMatrix values, Bools named, RealMatrix theta) {
     std::vector<double> logs(theta.columns), own(theta.columns);
     for (Index b = 0; b < bayes.priors.rows; ++b)
@@ -217,7 +218,7 @@ inline void add_bayes(const ServedBayes& bayes, ConstRealMatrix values, Bools na
             for (Index c = 0; c < l; ++c) {
                 const double p = theta[c];
                 double lower = p, upper = p;
-                if (depth < 0.0) {  // else the cut is the estimate alone
+                if (depth < 0.0) {  // at depth 0 the cut contains only the estimate
                     lower = std::min(std::max(1.0 - greatest_share(1.0 - p, depth), 0.0), p);
                     upper = std::max(greatest_share(p, depth), p);
                 }
@@ -233,15 +234,16 @@ inline void add_bayes(const ServedBayes& bayes, ConstRealMatrix values, Bools na
 ///
 /// Parameters
 /// ----------
-/// reliable : ``T / (T + l)`` of T labels, to which bounds are discounted
-/// tie : probabilities no further below the greatest are equal to it
+/// reliable : ``T / (T + l)`` with T labels, the reliability by which bounds are discounted
+/// tie : probabilities at most this much below the greatest count as equal to it
 /// klass : (m,) the first of the likeliest classes
 /// theta, belief, plausibility : (m, l)
 inline void served_predictions(const ServedTrees& trees, const ServedBayes& bayes, ConstRealMatrix values, Codes codes,
                                double reliable, double tie, Vector<int64_t> klass, RealMatrix theta, RealMatrix belief,
                                RealMatrix plausibility) {
     const Index l = theta.columns, m = values.rows;
-    if (codes.rows != m || codes.columns != values.columns) throw std::invalid_argument("codes are of other rows");
+    if (codes.rows != m || codes.columns != values.columns)
+        throw std::invalid_argument("codes and values differ in their shapes");
     OwnedMatrix<double> sums(std::min(m, ROWS_AT_ONCE), 3 * l);
     for (Index first = 0; first < m; first += ROWS_AT_ONCE) {
         const Index count = std::min(m - first, ROWS_AT_ONCE);

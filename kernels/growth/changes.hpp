@@ -6,7 +6,7 @@
 namespace quercus {
 
 struct ChangeTotals {
-    std::vector<int32_t> arriving, opening;  // (g,) new rows of each group, and the change in those to ask about
+    std::vector<int32_t> arriving, opening;  // (g,) numbers of new rows, and of rows to ask about, less those before
 };
 
 /// Return the totals of groups of changes.

@@ -9,7 +9,7 @@
 
 namespace quercus {
 
-/// Leave in `standing` one split of each attribute: the cut that `quercus.trees.rules.gain.best_splits` chooses.
+/// Keep in `standing` one split of each attribute: the cut that `quercus.trees.rules.gain.best_splits` chooses.
 ///
 /// - first, bounds : see `quercus.trees.rules.choice.SplitCells`
 /// - size, entropy : (m, C) rows in each cell, and its entropy at level 1
@@ -17,13 +17,13 @@ namespace quercus {
 inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size, ConstRealMatrix entropy,
                          Matrix<bool> standing) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
-    std::vector<double> left(first.size());  // of the entropy below a cut
+    std::vector<double> left(first.size());  // the entropy that remains after each split
     for (Index g = 0; g < size.rows; ++g)
         for (Index k = 0; k < length(bounds) - 1; ++k) {
             const Index begin = bounds[k], end = bounds[k + 1];
             Index several = 0;
             for (Index t = begin; t < end; ++t) several += standing(g, t);
-            if (several <= 1) continue;  // only compared cuts have known entropies
+            if (several <= 1) continue;  // nothing to compare, and the entropies may be unknown
             double least = infinite;
             for (Index t = begin; t < end; ++t) {
                 if (!standing(g, t)) continue;
@@ -33,7 +33,7 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
                     left[t] += size(g, cell) / size(g, 0) * entropy(g, cell);
                 least = std::min(least, left[t]);
             }
-            double lowest = -1.0, highest = -1.0;  // rows below the first and the last of the tied cuts
+            double lowest = -1.0, highest = -1.0;  // numbers of rows below the first and the last of the tied cuts
             for (Index t = begin; t < end; ++t) {
                 if (!standing(g, t) || !(left[t] <= least + TIE)) continue;
                 highest = size(g, first[t] + BELOW);
@@ -56,8 +56,9 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
 /// Return the best split of each node, and write the gain ratios of its candidates (theory §3.1, §3.2).
 ///
 /// The gain ratio of a split lies in `[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]` with `S` its
-/// split information. A split is dominated if its upper end lies below the lower end of another by more than the doubt
-/// of both. Among the remaining rivals the one with the largest mid-value is chosen, the first of ties.
+/// split information. A split is dominated if its upper end lies below the lower end of another by more than the
+/// numerical uncertainty of both. Among the remaining rivals the one with the largest mid-value is chosen, the first of
+/// ties.
 ///
 /// - first : see `quercus.trees.rules.choice.SplitCells`
 /// - size : (m, C) rows in each cell
@@ -73,7 +74,7 @@ inline std::vector<int64_t> compare_splits(ConstInts first, ConstRealMatrix size
     std::vector<int64_t> split(nodes, NO_SPLIT);
     for (Index g = 0; g < nodes; ++g) {
         const Reals least = gain_lower[g], most = gain_upper[g];
-        double highest = -std::numeric_limits<double>::infinity();  // of the lower ends, less their doubt
+        double highest = -std::numeric_limits<double>::infinity();  // of the lower ends, less their uncertainty
         for (Index t = 0; t < splits; ++t) {
             if (!candidates(g, t)) continue;
             const Index end = t + 1 < splits ? first[t + 1] : size.columns;
@@ -90,7 +91,8 @@ inline std::vector<int64_t> compare_splits(ConstInts first, ConstRealMatrix size
         }
         double best = -std::numeric_limits<double>::infinity();
         for (Index t = 0; t < splits; ++t) {
-            const double end = most[t] + TIE / std::min(information(g, t), 1.0);  // NaN where it is no candidate
+            const double end =
+                most[t] + TIE / std::min(information(g, t), 1.0);  // NaN for a split that is no candidate
             if (!(highest <= end)) continue;
             rivals(g, t) = true;
             best = std::max(best, (least[t] + most[t]) / 2);

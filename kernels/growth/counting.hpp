@@ -1,7 +1,7 @@
 // Loops that count rows into cells.
 //
-// A cell is a slot of a node (`layout`); it holds the count of each contour. Contours and rows are identified by
-// number.
+// Each slot of a node (`quercus.trees.growth.incremental.layout`) is a cell with a count for each contour. Contours and
+// rows are given by number.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace quercus {
 
 constexpr Index FIRST_WIDTH = 4;         // columns of a new block
-constexpr Index INSERTED_CONTOURS = 32;  // inserted in order one by one; more of them are sorted afterwards
-constexpr Index AHEAD = 16;              // rows; their memory is requested this many rows ahead
+constexpr Index INSERTED_CONTOURS = 32;  // contours of a node that are kept in order; any more are appended
+constexpr Index AHEAD = 16;              // the memory of a row is requested this many rows ahead
 
 /// Prefetch the memory at an address: a hint, which changes only the time.
 ///
-/// Rows below a node lie anywhere in their columns, and of a million rows the columns are larger than the caches.
+/// The rows of a node are scattered over columns which, with a million rows, exceed the caches.
 inline void fetch([[maybe_unused]] const void* place) {
 #if defined(__GNUC__)
     __builtin_prefetch(place);
@@ -28,7 +28,7 @@ inline void column_of(Ids column, ConstIds held, Index used) {
     for (Index j = 0; j < used; ++j) column[held[j]] = static_cast<int32_t>(j);
 }
 
-/// Forget the columns of contours.
+/// Reset the columns of contours to `NONE`.
 inline void clear_columns(Ids column, ConstIds held, Index used) {
     for (Index j = 0; j < used; ++j) column[held[j]] = NONE;
 }
@@ -177,7 +177,7 @@ inline Index sorted_columns(ConstIds ids, ConstIds rows, Ids column, int32_t* he
     return d;
 }
 
-/// Cells in sparse form: of each its first entry, and the contour and the count of every entry.
+/// Cells in sparse form: the first entry of each cell, then contour and count of each entry.
 struct SparseCells {
     std::vector<int64_t> start;
     std::vector<int32_t> ids;

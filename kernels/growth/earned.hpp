@@ -11,11 +11,11 @@ namespace quercus {
 
 /// Return the probability that chi-square with a whole number of degrees of freedom, 1 or more, exceeds a value.
 ///
-/// A finite sum of positive terms suffices; SciPy would cost a grower 11 MB.
+/// It is a finite sum of positive terms; importing SciPy for it would cost a grower 11 MB.
 inline double chi_square_tail(double value, Index freedom) {
     const double half = value / 2;
     if (half <= 0.0) return 1.0;
-    // terms are exp(-half) half^power / Γ(power + 1), in logarithms: large ones fit
+    // the terms are exp(-half) half^power / Γ(power + 1), computed as logarithms, which do not overflow
     double power = static_cast<double>(freedom % 2) / 2;
     double total = power > 0.0 ? std::erfc(std::sqrt(half)) : 0.0;
     double term = power * std::log(half) - half - std::lgamma(power + 1);
@@ -33,7 +33,7 @@ inline double chi_square_tail(double value, Index freedom) {
 /// - size : (m, C) rows in each cell
 /// - reached, bound, classes : (m, C) see `quercus.trees.likelihood.maxima.LikelihoodMaxima`
 /// - candidates : (m, T) at most one split of each attribute
-/// - share : (m,) level of the test of one candidate
+/// - share : (m,) significance level of the test of one candidate
 /// - earned : (m, T) marks; those of candidates are written
 inline void test_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix reached, ConstRealMatrix bound,
                         Matrix<const uint64_t> classes, Matrix<const bool> candidates, ConstReals share,

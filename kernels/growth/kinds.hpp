@@ -1,4 +1,4 @@
-// What the kernels of growing trees share: their kinds of arrays, and numbers that stand in place of others.
+// Types and constants that the kernels of growing trees share.
 #pragma once
 
 #include "../arrays.hpp"
@@ -11,7 +11,7 @@ using ConstInts = Vector<const int64_t>;
 using ConstDeltas = Vector<const int8_t>;
 using ConstFlags = Vector<const bool>;
 template <class Code>
-using Codes = Matrix<const Code>;  // (n, K) branch codes, row by row: bytes as long as they fit, else int16_t
+using Codes = Matrix<const Code>;  // (n, K) branch codes, row by row: int8_t if they fit, else int16_t
 
 constexpr int NONE = -1;      // in place of an index
 constexpr int NO_SPLIT = -1;  // in place of a split's number
@@ -19,7 +19,7 @@ constexpr int NO_SPLIT = -1;  // in place of a split's number
 /// Branches of a split of numbers: below a threshold, at or above it, missing.
 constexpr int BELOW = 0, ABOVE = 1, NO_NUMBER = 2;
 
-/// Numbers within this distance are equal; bits: twice the maximum error of an end of an entropy.
+/// Numbers (of bits) within this distance count as equal: twice the maximum error of an end of an entropy.
 constexpr double TIE = 1e-9;
 
 /// Make room for `more` values after the `used` ones; it at least doubles.

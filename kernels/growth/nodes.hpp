@@ -9,7 +9,7 @@ namespace quercus {
 
 struct Preorder {
     std::vector<int32_t> nodes;
-    std::vector<int64_t> above;  // index of each node's parent, -1 for the root's
+    std::vector<int64_t> above;  // index of each node's parent in `nodes`, -1 for the root
 };
 
 /// Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent.

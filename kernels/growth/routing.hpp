@@ -8,18 +8,18 @@
 
 namespace quercus {
 
-constexpr int LANES = 16;        // lists that are followed at once
-constexpr Index TOGETHER = 256;  // rows that descend a tree at once
+constexpr int LANES = 16;        // number of lists that are followed at once
+constexpr Index TOGETHER = 256;  // number of rows that descend a tree at once
 
-/// Changes below some nodes, group by group.
+/// The changes of rows at some nodes, one group for each node.
 struct GroupedChanges {
-    std::vector<int64_t> start;  // (g + 1,) of each group's rows
+    std::vector<int64_t> start;  // (g + 1,) start of each group in the other columns, and the end
     std::vector<int32_t> rows;
-    std::vector<int32_t> was;    // contour under which each row is counted so far, negative for one new to the node
-    std::vector<int8_t> opened;  // change in the number of rows that may be asked about
+    std::vector<int32_t> was;    // contour under which each row was counted so far; negative for a row new to the node
+    std::vector<int8_t> opened;  // change in the number of rows that may be asked about, by each row
 };
 
-/// Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.
+/// Add new rows to groups of changes; drop the changes of earlier rows in the chosen groups.
 ///
 /// - rows, was, opened, start : the changes, group by group
 /// - chosen : (g,) whether all rows of a group are new
@@ -70,8 +70,8 @@ inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nod
     }
 }
 
-/// A split: its attribute, its cut, negative for one by code, and the number of the attribute's bins
-/// (`layout.Layout.split_columns`).
+/// A split: its attribute, its cut (negative if each code has a branch), and the number of the attribute's bins
+/// (`quercus.trees.growth.incremental.layout.Layout.split_columns`).
 struct Split {
     Index attribute, cut, bins;
 };
@@ -85,20 +85,21 @@ inline Index branch_of(Codes<Code> codes, Index row, Split split) {
     return code > split.cut ? ABOVE : BELOW;
 }
 
-/// The changes at the children of some nodes that follow from those of the nodes.
+/// The changes that arrive at the children of some nodes.
 struct SentChanges {
-    std::vector<int64_t> place;  // (c,) of each child that receives a change
-    std::vector<int32_t> group;  // (c,) index of its parent
-    GroupedChanges changes;      // child by child
+    std::vector<int64_t> place;  // (c,) place of each child that receives a change, see `kids`
+    std::vector<int32_t> group;  // (c,) index of the child's parent among the nodes
+    GroupedChanges changes;      // one group for each of these children
 };
 
-/// Send the changes of split nodes to their children; those of leaves are dropped.
+/// Send the changes of split nodes to their children; drop those of leaves.
 ///
 /// - codes : (n, K)
-/// - attribute, cut, bins, branches : columns of all splits, see `Split`; the last is the number of branches
+/// - attribute, cut, bins : columns of all splits, see `Split`
+/// - branches : number of branches of each split
 /// - rows, was, opened, start, nodes : the changes, node by node
 /// - split : (g,) split of each node, negative for a leaf
-/// - kids : start of each node's children
+/// - kids : place of each node's first child
 template <class Code>
 inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins,
                                 ConstInts branches, ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start,
@@ -106,7 +107,7 @@ inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInt
     const Index groups = length(nodes);
     std::vector<Index> first(groups + 1);
     for (Index g = 0; g < groups; ++g) first[g + 1] = first[g] + (split[g] >= 0 ? branches[split[g]] : 0);
-    std::vector<int32_t> to(first[groups]);  // number of changes of each child, and then their destination
+    std::vector<int32_t> to(first[groups]);  // first the number of each child's changes, later where they go
     std::vector<int16_t> way(rows.size());
     for (Index g = 0; g < groups; ++g) {
         if (split[g] < 0) continue;
@@ -157,7 +158,7 @@ struct OwnedRows {
 
 /// Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.
 ///
-/// Several lists are followed at once, so that their links are loaded from memory together.
+/// Several lists are followed at once, so that the processor loads their links at the same time.
 inline Index list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Ids rows, Ids whose) {
     std::array<int32_t, LANES> lane_row, lane_owner;
     lane_row.fill(NONE);
@@ -184,14 +185,14 @@ inline Index list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstId
     return count;
 }
 
-/// Send the rows that subtrees know to the lists of their leaves; return the others.
+/// Send the rows that subtrees know to the lists of their leaves; return the other rows and their owners.
 ///
-/// Many rows descend in step, so that none waits for the memory that another one needs.
+/// Many rows descend in step, so that the processor loads what they need at the same time.
 ///
 /// - codes : (n, K)
 /// - attribute, cut, bins : columns of all splits, see `Split`
 /// - rows, whose : (m,) rows, and the index of each row's root in `roots`
-/// - roots, known : (r,) the roots, and the first row that each subtree does not know
+/// - roots, known : (r,) roots of subtrees, and the first row that each subtree does not know
 /// - split, kids : columns of all nodes
 /// - kid : the children, see `NodeColumns`
 /// - first, after : the lists

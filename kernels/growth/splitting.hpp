@@ -1,7 +1,7 @@
-// Loops that make the cells of splits out of counts by code (`layout`).
+// Loops that compute the cells of splits from counts by code (see `quercus.trees.growth.incremental.layout`).
 //
-// The cells of an attribute's cuts are sums over the bins on either side: those below a cut are added bin by bin, those
-// above it are the remaining rows with a value.
+// The two cells of a cut are sums over the bins on either side of it. The one below the cut grows bin by bin; the one
+// above it has the remaining rows with a value.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 
 namespace quercus {
 
-/// Find the sizes of cells, and which changed, from those of slots.
+/// Write the sizes of cells, and which cells changed, from the sizes and marks of slots.
 ///
-/// A cell of no candidate has no row: such a cut divides the rows as a lower one does (`quercus.trees.tree.splits`).
+/// The cells of a cut that is no candidate stay empty: it divides the rows as a lower cut does
+/// (`quercus.trees.tree.splits`).
 ///
-/// - size, dirty : (m, S) of the slots
-/// - offsets, widths, cuts, first : the sheet of the layout
-/// - to, changed : (m, C) of the cells, initially 0
+/// - size, dirty : (m, S) sizes and marks of the slots
+/// - offsets, widths, cuts, first : (K,) each, see `Layout.attribute_columns`
+/// - to, changed : (m, C) sizes and marks of the cells; initially 0
 inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, ConstInts offsets, ConstInts widths,
                        ConstInts cuts, ConstInts first, Matrix<int32_t> to, Matrix<bool> changed) {
     for (Index g = 0; g < size.rows; ++g) {
@@ -36,7 +37,7 @@ inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, Con
                 continue;
             }
             const Index branches = 2 + (width > bins);
-            const int32_t lost = branches > NO_NUMBER ? sizes[bins] : 0;
+            const int32_t missing = branches > NO_NUMBER ? sizes[bins] : 0;
             int32_t known = 0;           // rows with a value
             Index top = 0, touched = 0;  // the last bin with rows, and with changes
             for (Index j = 0; j < bins; ++j) {
@@ -45,7 +46,7 @@ inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, Con
                 touched = marks[j] ? j : touched;
             }
             int32_t below = 0;
-            bool reached = false, told = false;
+            bool reached = false, divided = false;
             for (Index j = 0; j < bins - 1; ++j) {
                 const Index here = j * branches;
                 below += sizes[j];
@@ -54,28 +55,28 @@ inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, Con
                 changes[here + ABOVE] = touched > j;
                 if (branches > NO_NUMBER) changes[here + NO_NUMBER] = marks[bins];
                 if (sizes[j] > 0 && top > j) {
-                    told = true;
+                    divided = true;
                     cells[here + BELOW] = below;
                     cells[here + ABOVE] = known - below;
-                    if (branches > NO_NUMBER) cells[here + NO_NUMBER] = lost;
+                    if (branches > NO_NUMBER) cells[here + NO_NUMBER] = missing;
                 }
             }
-            if (!told && known > 0 && lost > 0) {
+            if (!divided && known > 0 && missing > 0) {  // the lowest cut separates known from missing values
                 cells[BELOW] = sizes[0];
                 cells[ABOVE] = known - sizes[0];
-                cells[NO_NUMBER] = lost;
+                cells[NO_NUMBER] = missing;
             }
         }
     }
 }
 
-/// List the columns of a block in order of their contours.
+/// Write the numbers of a block's columns into `order`, by ascending contour.
 inline void columns_by_contour(ConstIds held, Ids order) {
     for (Index j = 0; j < length(order); ++j) order[j] = static_cast<int32_t>(j);
     std::ranges::sort(order, {}, [held](int32_t column) { return held[column]; });
 }
 
-/// Add the counts of some bins.
+/// Add the counts of the bins from `begin` to before `end` to `sums`.
 inline void sum_up(const int32_t* rows, Index width, Index begin, Index end, Vector<int64_t> sums) {
     for (Index b = begin; b < end; ++b)
         for (Index j = 0; j < length(sums); ++j) sums[j] += rows[b * width + j];
@@ -137,14 +138,14 @@ inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, 
     return found;
 }
 
-/// Cells under construction: node, number and size of each populated cell, and the cells in sparse form.
+/// The populated cells entered so far: node, number and size of each, and their entries in sparse form.
 struct Book {
-    Ids ids;                 // contour of each entry; the caller has room for all of them
-    Vector<int64_t> counts;  // and its count
+    Ids ids;                 // contour of each entry, in memory of the caller
+    Vector<int64_t> counts;  // count of each entry, likewise
     std::vector<int32_t> group, cell, size;
     std::vector<int64_t> start{0};
 
-    /// Enter a cell, with its contours and their counts.
+    /// Enter a cell with `rows` rows and the positive counts among its `d` contours.
     void enter_cell(Index of_group, Index number, Index rows, const int32_t* of_contours, const int32_t* held,
                     Index d) {
         group.push_back(static_cast<int32_t>(of_group));
@@ -166,11 +167,11 @@ struct Book {
 /// Enter the cells of an attribute's cuts that are candidates.
 ///
 /// - book, group : see `Book`
-/// - cell : first of the attribute
-/// - bins, branches : numbers of its bins, and of the branches of a split at a cut
-/// - table, total : counts (slots of the attribute, d) and their sums
+/// - cell : the attribute's first cell
+/// - bins, branches : number of the attribute's bins, and of the branches of a split at a cut
+/// - table, total : counts (slots of the attribute, d), and their sum in each slot
 /// - own : (d,) counts of the node
-/// - held, d : contours of the node
+/// - held, d : contours of the node, and their number
 inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index branches, const int32_t* table,
                        const int32_t* total, const int32_t* own, const int32_t* held, Index d) {
     const int32_t missing = branches > NO_NUMBER ? total[bins] : 0;
@@ -189,7 +190,7 @@ inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index br
     const auto enter = [&](Index first, int branch, int32_t rows, int contents) {
         book.enter_cell(group, first + branch, rows, sides[contents].data(), held, d);
     };
-    if (known > 0 && total[top] == known) {  // one bin: the lowest cut separates known from missing
+    if (known > 0 && total[top] == known) {  // one bin: the lowest cut separates known from missing values
         if (missing == 0) return;
         enter(cell, top == 0 ? BELOW : ABOVE, known, ABOVE);
         enter(cell, NO_NUMBER, missing, NO_NUMBER);
@@ -210,11 +211,11 @@ inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index br
     }
 }
 
-/// Count the rows of nodes without storing counts; spent attributes and cuts that are no candidates are omitted.
+/// Count the rows of nodes straight into cells, without blocks; omit spent attributes, and cuts that are no candidates.
 ///
 /// - codes, ids : (n, K) and (n,), codes and contour of each row
-/// - offsets, widths, cuts, first : the sheet of the layout
-/// - slots : `S`
+/// - offsets, widths, cuts, first : (K,) each, see `Layout.attribute_columns`
+/// - slots : number of slots
 /// - rows, start, nodes : rows, node by node
 /// - parent, split : of all nodes
 /// - spent : of all splits
@@ -241,7 +242,7 @@ inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, 
             for (Index f = 0; f < left; ++f) {
                 const Index k = free[f], slot = offsets[k] + codes(row, k);
                 ++table[slot * d + j];
-                if (cuts[k] > 0) ++total[slot];  // there are many bins; a few slots are summed up afterwards
+                if (cuts[k] > 0) ++total[slot];  // bins are many; the few slots of other attributes are summed later
             }
         }
         book.enter_cell(g, 0, length(here), table.data(), held.data(), d);

@@ -1,13 +1,14 @@
 // A lower bound of the entropy over the part of a level set in a box (theory §2.6).
 //
-// Notation as in `quadratic.hpp`. These bounds come from a sequence of quadratics, each around the minimiser of the one
-// before; meanwhile the box is reduced by the parts that cannot contain less than the entropy already reached.
+// Notation as in `quadratic.hpp`. The bounds come from a sequence of quadratics, each around the minimiser of the one
+// before. Each also removes the parts of the box that cannot contain a lower entropy than the one already reached.
 //
-// If the box contains a local minimum `x` with its multiplier, the bound is intended to be exact. Two things prevent
-// this. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where
-// a class has little probability: then slabs `lo <= s <= hi` of the box are bounded one by one (`bound_in_slabs`), of
-// which the first is as thin as the third inequality needs. Or a side of the box reaches so far below `x_j` that its
-// envelope touches `h` at `x_j` only with twice the curvature of `h`: then it is cut there (`cut_below`).
+// If the box contains a local minimum `x` and its multiplier is known, the bound should be exact. Two things may
+// prevent this. First, across the boundary of the level set, along `g(x)`, the entropy may have more curvature than the
+// likelihood, far more if a class has little probability. Then slabs `lo <= s <= hi` of the box are bounded one by one
+// (`bound_in_slabs`); the first is as thin as the third inequality needs. Second, a side of the box may reach so far
+// below `x_j` that its envelope touches `h` at `x_j` only with twice the curvature of `h`. Then the side is cut there
+// (`cut_below`).
 #pragma once
 
 #include <algorithm>
@@ -23,10 +24,10 @@
 namespace quercus {
 
 constexpr int ROUNDS = 4;  // quadratics tried in a box, at successive minimisers and multipliers
-constexpr int SLABS = 10;  // slabs tried,
+constexpr int SLABS = 10;  // maximum number of slabs tried
 constexpr int FAILURES =
-    3;  // of which at most this many may be halved: boxes that are proved in the end rarely need more
-constexpr double SHRUNK = 0.15;  // a side that lost this part of its width justifies another round
+    3;  // maximum number of slabs that are halved: boxes that are proved in the end rarely need more
+constexpr double SHRUNK = 0.15;  // if a side lost this part of its width, another round is worth its time
 
 /// Return the classes of each row (n, l) in falling order of plausibility.
 inline OwnedMatrix<int8_t> classes_by_plausibility(ConstRealMatrix P) {
@@ -86,9 +87,9 @@ inline bool discard(Reals q, double above, ConstReals g, double spare, ConstReal
 
 /// Return a lower bound of the entropy in a box that contains the local minimum `x`, slab by slab `lo <= s <= hi`.
 ///
-/// Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
-/// inequality makes up for that. Minus infinity where that proves less than `enough`. `Q` is `P` `padded`; on entry
-/// `scratch` is as `bound_at` left it at `x`.
+/// Across the boundary of the level set the entropy may have more curvature than the likelihood; in a thin slab the
+/// third inequality makes up for that. Returns minus infinity if this proves less than `enough`. `Q` is `P` `padded`;
+/// on entry `scratch` is as `bound_at` left it at `x`.
 inline double bound_in_slabs(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b,
                              ConstReals x, ConstReals gx, double origin, double s_lo, double s_hi, double m,
                              double enough, Workspace& scratch) {
@@ -148,7 +149,7 @@ struct BoxBound {
     double bound;       // plus infinity if nothing is left of the box
     Index cut;          // coordinate at which to cut the box next
     double at;          // value at which to cut it, if it contains `x`
-    double multiplier;  // of the best guess
+    double multiplier;  // multiplier of the best guess of the minimiser
 };
 
 /// Return a lower bound (nats) of the entropy over the level set within a box, if below `limit`.
@@ -166,7 +167,7 @@ inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_
     const bool own = contains(a, b, x);
     std::vector<double> best_y(y.begin(), y.end());
     const std::vector<double> first_y = best_y;
-    if (!own) x = first_y;  // origin of s: better a point of this box
+    if (!own) x = first_y;  // as origin of s, a point of this box is better
     std::vector<double> gx(l), V(n), width(l);
     const double at_x = gradient(P, w, x, gx);
     if (!(at_x > -INFINITE)) return {-INFINITE, 0, 0.5 * (a[0] + b[0]), mu};
@@ -194,7 +195,7 @@ inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_
         const auto [bound, above, value] = bound_at(Q, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, scratch);
         if (value == -INFINITE) break;
         if (!own) cut = widest_loss(e, a, b);
-        if (exact && bound == -INFINITE) {  // not convex with the curvature that exactness needs: go on inexactly
+        if (exact && bound == -INFINITE) {  // not convex with the curvature that exactness needs: give up exactness
             best = bound_in_slabs(Q, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, scratch);
             if (best >= enough) break;
             expand(Q, w, y, V, g, K);

@@ -1,8 +1,9 @@
-// Whole cells, as they come, and those of precise labels solved at once (theory §2.9).
+// The kinds of cells, and the solution of those whose labels are all precise or vacuous (theory §2.9).
 //
-// A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). `klass` has for each
-// contour the one class that it leaves (precise), or `CONSTANT` (vacuous), or `OTHER`. Cells that need more than the
-// class counts are marked in `kinds` and left to the caller. `Count` is the type of counts: whole numbers, or weights.
+// A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). For each contour,
+// `klass` has the one class that it leaves (precise), `CONSTANT` (vacuous) or `OTHER`. Cells that need more than class
+// counts are marked as `GENERAL` in `kinds` and left to the caller. `Count` is the type of counts: whole numbers, or
+// weights.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +19,12 @@ namespace quercus {
 constexpr int8_t CONSTANT = -1, OTHER = -2;          // of a contour that leaves more than one class
 enum CellKind { EMPTY, VACUOUS, PRECISE, GENERAL };  // by the most informative of the labels of a cell
 constexpr int MALFORMED = -1;
-constexpr double TIGHT = 1e-11;  // nats; the gap of precise labels
+constexpr double TIGHT = 1e-11;  // nats; the gap to which precise labels are solved
 
-/// Write the class counts of the precise labels among entries `first .. last - 1` into `n`; return the kind.
+/// Write the class counts of the precise labels among entries `first .. last - 1` into `n`; return the cell's kind.
 ///
-/// It is `MALFORMED` if a number is out of range or not above the one before, or a count is not above 0.
+/// The kind is `MALFORMED` if a number of a contour is out of range or not above the one before, or a count is not
+/// positive.
 template <class Count>
 inline int tally(Index first, Index last, Vector<const int32_t> ids, Vector<const Count> counts,
                  Vector<const int8_t> klass, Reals n) {
@@ -53,7 +55,7 @@ inline Index sort_positive(ConstReals n, Reals x) {
     return m;
 }
 
-/// Return the place of counts in a cache of `size` rows, a power of 2.
+/// Return the row of counts in a cache of `size` rows, a power of 2.
 inline Index slot_of(ConstReals x, Index size) {
     uint64_t h = x.size();
     for (double value : x) {
@@ -105,8 +107,8 @@ inline bool interval_of_counts(ConstReals n, Index free, double c, Reals found) 
 
 /// Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones.
 ///
-/// `keys` (e, l) and `values` (e, 3) are a cache of solutions; each row keeps the last. Returns the number of a
-/// malformed cell, or -1.
+/// `keys` (e, l) and `values` (e, 3) are a cache of solutions, in which a new solution replaces the one in its row.
+/// Returns the number of a malformed cell, or -1.
 template <class Count>
 inline Index solve_precise(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
                            Vector<const int8_t> klass, Index l, double alpha, RealMatrix keys, RealMatrix values,

@@ -12,7 +12,7 @@
 
 namespace quercus {
 
-constexpr double LEAST_DEPTH = 1e-9;  // nats; least depth of a cut whose extent is asked for
+constexpr double LEAST_DEPTH = 1e-9;  // nats; a cut less deep than this is replaced by one of this depth
 
 /// Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`.
 ///
@@ -31,7 +31,7 @@ inline void bound_counts(const Problems& problems, Vector<const int64_t> wanted,
         }
         const auto [given, w] = take_problem(problems, wanted[i]);
         const OwnedMatrix<double> P = rescale_rows(given, theta);
-        // if the cut contains only the many maximisers, a slightly deeper cut keeps the programs away from rounding
+        // if the cut contains only maximisers, a slightly deeper one keeps the computation clear of rounding
         const double c = std::min(
             std::log(alpha) - sum_of(w) * (estimates(i, l) + plain_sums(length(w), l) + rounding(l)), -LEAST_DEPTH);
         for (Index j = 0; j < l; ++j) {

@@ -1,13 +1,14 @@
 // Proven bounds of the probability of one class over the likelihood cut (theory §2.12).
 //
-// The least value of `q . theta` over `{theta in the simplex : l(theta) >= c}` has `q = mu g + nu` on its support, `g`
-// the gradient of `l`. Newton's method finds it from the quadratic model of `l` at its maximiser. At any point, the
-// tangent of `l` proves a bound: `l(t) <= l(y) + g . t - W`, so for every `mu >= 0`
+// Where `q . theta` is least over `{theta in the simplex : l(theta) >= c}`, `q = mu g + nu` on the support of `theta`,
+// with `g` the gradient of `l`. Newton's method finds this point, starting from the quadratic model of `l` at its
+// maximiser. At any point `y`, the tangent of `l` proves a bound: `l(t) <= l(y) + g . t - W`, so for every `mu >= 0`
 //
 //     `q . t >= min_k (q_k - mu g_k) + mu (W + c - l(y))`  on the whole cut.
 //
-// If both agree, that is the result; otherwise (rarely) the interior-point method of `cut.hpp` finishes. Where the
-// maximiser is a vertex `e_a`, the guess is the end of an edge `(1 - t) e_a + t e_k`, one equation in one unknown.
+// If value and bound agree, the bound is the result; otherwise (rarely) the interior-point method of `cut.hpp` takes
+// over. If the maximiser is a vertex `e_a`, the guess is where an edge `(1 - t) e_a + t e_k` leaves the cut: one
+// equation in one unknown.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +21,12 @@
 
 namespace quercus {
 
-constexpr double EXTENT_GAP = 1e-10;      // between the value found and its proof, for both to be the answer
-constexpr int EXTENT_STEPS = 20;          // of Newton's method, at most
-constexpr int EDGE_STEPS = 60;            // on an edge, at most; 4 to 8 are usual
-constexpr double EDGE_TOLERANCE = 1e-14;  // of the end of an edge, relative
+constexpr double EXTENT_GAP = 1e-10;      // greatest distance at which the value found and the proven bound agree
+constexpr int EXTENT_STEPS = 20;          // maximum number of Newton's steps
+constexpr int EDGE_STEPS = 60;            // maximum number of Newton's steps on an edge; 4 to 8 are usual
+constexpr double EDGE_TOLERANCE = 1e-14;  // relative tolerance of the end of an edge
 constexpr Index NO_CLASS = -1;
-constexpr double DUST = 4e-16;  // rounding of a proof, relative to its terms
+constexpr double DUST = 4e-16;  // rounding error of a proven bound, relative to its terms
 
 /// Solve `A y = x - nu 1` with `sum y = 0` in place of `x`, given the factor of `A` and `A^-1 1`.
 inline void project(ConstRealMatrix A, ConstReals one, Reals x) {
@@ -167,7 +168,7 @@ inline bool may_be_alone(ConstRealMatrix P, ConstReals w, double c, Index k) {
     return value >= c;
 }
 
-/// Return the greatest `t` with `l((1 - t) e_a + t e_k) >= c`, but for rounding.
+/// Return the greatest `t` with `l((1 - t) e_a + t e_k) >= c`, up to rounding.
 ///
 /// `e_a` is the maximiser, `P[:, a]` is 1, and `e_k` is beyond the cut. Newton's method, within a bracket.
 inline double edge_end(ConstRealMatrix P, ConstReals w, double c, Index k) {
@@ -216,8 +217,9 @@ inline double proven_at_edge(ConstRealMatrix P, ConstReals w, double c, Index a,
 
 /// Return a proven lower bound of `sign theta_j` where `e_a` is the maximiser, or minus infinity.
 ///
-/// The greatest probability of another class lies at the end of its edge, unless a third class helps. The least one of
-/// class `a` lies at the end of the longest edge, unless classes together take more from it. Then the proof fails.
+/// Another class has its greatest probability at the end of its edge, unless the cut is wider with a third class. Class
+/// `a` has its least probability at the end of the longest edge, unless several classes together leave it less. In
+/// these exceptions the proof fails.
 inline double least_at_vertex(ConstRealMatrix P, ConstReals w, double c, Index a, Index j, double sign, Reals g) {
     Index best = j;
     double longest = 0.0;

@@ -1,4 +1,4 @@
-// The entropy's curvature that an underestimator in a box keeps (theory §2.6).
+// How much of the entropy's curvature an underestimator in a box keeps (theory §2.6).
 //
 // Notation as in `boxes.hpp`: `f_j` is the curvature that the underestimator of `h(t) = -t ln t` keeps for class `j`.
 #pragma once
@@ -12,10 +12,10 @@
 namespace quercus {
 
 constexpr double CUT_BELOW = 0.5;     // of the way from the side of a box to a minimum: where to cut below it
-constexpr double NEAR_MINIMUM = 0.8;  // of a minimum; a nearer side needs little more curvature than one at the minimum
-constexpr double LEAST_CONCESSION = 1e-2;  // least part tried of the concession that is certainly enough,
-constexpr int HALVINGS = 5;                // with this many halvings (of ratios) in between
-constexpr int NEWTON = 30;                 // steps to where the line from a touches, at the most; 3 to 5 are usual
+constexpr double NEAR_MINIMUM = 0.8;  // part of a minimum; a side above it needs hardly more curvature than one at 1
+constexpr double LEAST_CONCESSION = 1e-2;  // least part tried of the concession that is certainly enough
+constexpr int HALVINGS = 5;                // number of bisections (of ratios) between that part and the whole
+constexpr int NEWTON = 30;                 // maximum number of Newton's steps to where a line touches; 3 to 5 are usual
 constexpr double STEEPEST =
     4.0;  // over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
@@ -78,7 +78,7 @@ inline bool is_convex(ConstRealMatrix M, ConstReals f, RealMatrix A) {
 
 /// Write `e_j - tau / (b_j - a_j)^2` into `f`, but no less than 0 if `e_j` is above 0.
 ///
-/// Each class then loses the same against `e` within its side of the box.
+/// Every class then loses the same amount against `e` over its side of the box.
 inline void give_way(ConstReals e, double tau, ConstReals a, ConstReals b, Reals f) {
     for (Index j = 0; j < length(e); ++j) {
         const double width = b[j] - a[j];
@@ -88,8 +88,8 @@ inline void give_way(ConstReals e, double tau, ConstReals a, ConstReals b, Reals
 
 /// Write into `f` the curvatures nearest to the wanted `e` that `M` can afford; return the concession.
 ///
-/// The concession is 0 if `M - diag(e)` is convex; else the least `tau` of `give_way`, found by bisection; infinity if
-/// that exceeds `most`, or if none is allowed (`exact`).
+/// The concession is 0 if `M - diag(e)` is convex. Else it is the least sufficient `tau` of `give_way`, found by
+/// bisection, or infinity if that exceeds `most` or if no concession is allowed (`exact`).
 inline double affordable_curvature(ConstRealMatrix M, ConstReals e, ConstReals a, ConstReals b, bool exact, double most,
                                    Reals f, RealMatrix A) {
     const Index l = length(e);
@@ -135,7 +135,7 @@ inline void wanted_curvature(ConstReals y, ConstReals a, ConstReals b, double mu
 }
 
 struct Concession {
-    double tau;  // the reduction of the curvatures; infinity if one is necessary but none is allowed
+    double tau;  // the concession, see `affordable_curvature`; infinity if one is necessary but not possible
     double phi;
     double kappa;
 };

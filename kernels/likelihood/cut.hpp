@@ -1,4 +1,4 @@
-// Linear functions and the entropy over a level set of the likelihood, with proof (theory §2.4).
+// Proven bounds of linear functions and of the entropy over a level set of the likelihood (theory §2.4).
 //
 // Notation as in `loglik.hpp`. `linear_bound` and `entropy_bound` are weak duality: valid for any guess (theta,
 // multiplier). `minimise_over_cut` is the primal-dual interior-point method that makes good guesses.
@@ -12,8 +12,8 @@
 
 namespace quercus {
 
-constexpr double KAPPA = 10.0;  // the barrier problem counts as solved when its error is below KAPPA mu;
-constexpr double SHRINK = 0.1;  // then mu falls by this factor
+constexpr double KAPPA = 10.0;  // the barrier problem counts as solved when its error is below KAPPA mu
+constexpr double SHRINK = 0.1;  // factor by which mu falls when that is so
 
 /// Return the minimum of `q . t` over simplex and box (a fractional knapsack); infinity if they are disjoint.
 inline double least_linear(ConstReals q, ConstReals a, ConstReals b) {
@@ -82,15 +82,15 @@ inline double likelihood_bound(ConstReals g, double value, ConstReals theta, Con
 }
 
 struct CutMinimum {
-    double bound;       // the best proven lower bound seen (minus the entropy bound when there are no costs); plus
-                        // infinity when the box is proved not to meet the level set
+    double bound;       // the best proven lower bound (without costs: minus the bound of the entropy); plus infinity
+                        // if the box is proved not to meet the level set
     double multiplier;  // Lagrange multiplier of the likelihood constraint
 };
 
 /// Guess the minimiser of `q . theta` (or of `sum theta ln theta`) over the level set within a box.
 ///
-/// Until the iterate is strictly inside the level set the steps climb `l` (phase 1); from then on they keep
-/// `slack = l(theta) - c` positive, which for a concave `l` makes the method sure-footed.
+/// Until the iterate is strictly inside the level set, the steps increase `l` (phase 1). From then on they keep
+/// `slack = l(theta) - c` positive, which for a concave `l` makes the method converge reliably.
 ///
 /// - `P`, `w`, `c`: the level set `l(theta) >= c`
 /// - `q`: (l,) costs; empty: minimise the negative entropy instead; the box must then be `[0, 1]`
@@ -156,7 +156,7 @@ inline CutMinimum minimise_over_cut(ConstRealMatrix P, ConstReals w, double c, C
             }
             if (best >= enough || best_objective - best < 1e-12 * scale || (since >= 4 && mu < 1e-9 * scale)) break;
         }
-        // error of the barrier problem for the present mu; mu falls only when the iterate has come close to it
+        // error of the barrier problem with the present mu; mu falls only once the iterate is close to its solution
         for (int fall = 0; fall < 20; ++fall) {
             double error = inside ? std::abs(multiplier * slack - mu) : 0.0;
             for (Index j = 0; j < l; ++j) {

@@ -22,14 +22,14 @@ inline double entropy(ConstReals theta) {
     return total;
 }
 
-/// Write into `point` the last member of the level set on the ray from `inner` (a member) through `outer`.
+/// Write into `point` the last point of the level set on the ray from `inner`, a point of it, through `outer`.
 ///
-/// Entropy is concave, so along the ray it is least at an end. This also returns a guess that is slightly outside the
-/// level set into it.
+/// Entropy is concave, so along the ray it is least at an end. The function also moves a guess that is slightly outside
+/// the level set into it.
 inline void to_boundary(ConstRealMatrix P, ConstReals w, double c, ConstReals inner, ConstReals outer, Reals point) {
     const Index n = P.rows, l = P.columns;
     double reach = 1e6, move = 0.0;
-    double total = sum_of(outer);  // programs leave the simplex by their rounding, which a short ray would magnify
+    double total = sum_of(outer);  // points are off the simplex by rounding, which a short ray would magnify
     std::vector<double> direction(l);
     for (Index j = 0; j < l; ++j) {
         const double d = outer[j] / total - inner[j];
@@ -74,7 +74,7 @@ inline void to_boundary(ConstRealMatrix P, ConstReals w, double c, ConstReals in
         double next = value > -INFINITE && rate < 0.0 ? t - value / rate : hi;
         if (step == 0 && lo < 1.0 && 1.0 < hi) {
             next = 1.0;
-        } else if (value < 0.0 && step > 8) {  // only rounding keeps it outside now: step back by the error of rounding
+        } else if (value < 0.0 && step > 8) {  // outside only by rounding: step back by the rounding error
             next = std::min(next, t * (1.0 - back));
             back *= 4.0;
         }
@@ -114,7 +114,7 @@ inline bool eliminate(RealMatrix A, Reals y) {
     return true;
 }
 
-/// Return the classes whose probability counts.
+/// Return the classes with enough probability to count as present.
 inline std::vector<Index> present_classes(ConstReals theta) {
     std::vector<Index> keep;
     keep.reserve(theta.size());
@@ -210,8 +210,8 @@ inline double multiplier_at(ConstRealMatrix P, ConstReals w, ConstReals x) {
 
 /// Guess a minimum of the entropy over a small level set in closed form; write it to `x`.
 ///
-/// Near its maximiser `theta` the likelihood is quadratic: the level set is an ellipsoid there, and the least value of
-/// the tangent of the entropy over it is explicit. That step is taken twice, then Newton's method
+/// Near its maximiser `theta` the likelihood is almost quadratic and the level set almost an ellipsoid, over which the
+/// minimiser of the entropy's tangent is explicit. This step is taken twice, and Newton's method follows
 /// (`newton_stationary`). Returns the multiplier, 0 if the method fails.
 inline double guess_minimum(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, Reals x) {
     const Index l = length(theta);
@@ -256,8 +256,8 @@ struct Descent {
 
 /// Walk `theta` down to a local minimum of the entropy over the level set; return its value (nats) and multiplier.
 ///
-/// Each step minimises the tangent of the entropy over the level set (Frank-Wolfe); for a concave function that never
-/// climbs. Newton's method finishes.
+/// Each step minimises the tangent of the entropy over the level set (Frank-Wolfe); since the entropy is concave, no
+/// step increases it. Newton's method makes the last steps.
 inline Descent descend(ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals centre, Reals theta) {
     const Index l = length(theta);
     std::vector<double> q(l), guess(l), point(l);

@@ -1,4 +1,4 @@
-// Boxes that provably contain the relevant part of a level set of the likelihood (theory §2.5).
+// Boxes that provably contain a level set of the likelihood, or the part of it that matters (theory §2.5).
 //
 // Notation as in `loglik.hpp`. `outer_box` encloses the whole level set; `shrink` cuts from a box what a linear
 // inequality excludes.
@@ -34,10 +34,10 @@ inline double largest_move(ConstReals p, double x) {
 /// `g_j < W`. `worst` is the KKT excess of `theta`.
 ///
 /// `A` receives the Cholesky factor of `A` plus a multiple of `11'`, which changes nothing on the simplex. If `A` is
-/// too flat to be factored, the result is -1, and only the box is valid.
+/// too flat to be factored, -1 is returned, and only the box is valid.
 ///
 /// Rounding (theory §2.8), with `u = 2^-53`: `g_j` is a sum of `n` positive terms with `l + 3` roundings each. Its
-/// relative error is at most `(n + l + 3) u`, and `W - g_j` is taken for smaller by as much. The form `d' A d`,
+/// relative error is at most `(n + l + 3) u`, and `W - g_j` is reduced by as much. The form `d' A d`,
 /// computed with the factor, has the relative error `l (n + 6 l + 3) u / rho`, where `rho` is the least pivot divided
 /// by its diagonal entry. `square` is enlarged by as much.
 ///
@@ -95,8 +95,8 @@ inline double ellipsoid(ConstRealMatrix P, ConstReals w, double c, ConstReals th
     return square / (1.0 - std::min(l * (n + 6.0 * l + 3.0) * UNIT_ROUNDOFF / rho, 0.5));
 }
 
-/// Solve `L L' X = B` in place of `B`, as `solve` each column: one after the other each step would wait for the one
-/// before.
+/// Solve `L L' X = B` in place of `B`: every column as `solve` does, but together, so that steps need not wait for the
+/// ones before.
 inline void solve_columns(ConstRealMatrix L, RealMatrix B) {
     const Index l = L.rows, m = B.columns;
     const auto take_off = [&](double factor, Index k, Index i) {

@@ -1,7 +1,8 @@
 // The least width of the entropy interval when one row is left out (theory §3.3, which has the proof).
 //
-// `P @ theta` is 1 in every row, so that `l(theta) = 0`. `l_k = l - ln v_k` is the likelihood without one row of the
-// contour `p_k`. The ends of the whole interval are moved into its cut by one Newton step, without reading the rows:
+// `P @ theta` is 1 in every row, so that `l(theta) = 0`. `l_k = l - ln v_k` is the log-likelihood without one row of
+// the contour `p_k`. One Newton step moves the ends of the whole interval into the cut of `l_k`, without reading the
+// rows:
 //
 //     `l_k(x + d) >= l_k(x) + g_k . d - omega*(r)`,  `max l_k <= omega*(lambda)`,
 //
@@ -20,7 +21,7 @@
 
 namespace quercus {
 
-constexpr double LONGEST_STEP = 0.7;  // in the local norm; self-concordance is not used for longer ones
+constexpr double LONGEST_STEP = 0.7;  // in the local norm; longer steps are not bounded by self-concordance
 
 /// Invert `A` in place (Gauss-Jordan with partial pivoting); false if singular.
 inline bool invert(RealMatrix A) {
@@ -138,14 +139,14 @@ inline double length_of_step(double level, double rise, double slope, double aa,
 
 /// Move `x`, near which the entropy is stationary on `l = c` with multiplier `mu`, into the cut without each row.
 ///
-/// `ends` (n,) keeps the greatest (`highest`) or the least entropy (nats) of the points reached so far.
+/// `ends` (n,) keeps the greatest (if `highest`) or the least entropy (nats) reached so far.
 inline void move_into_cut(ConstRealMatrix P, ConstReals w, double c, ConstReals x, double mu, ConstReals tops,
                           bool highest, Reals ends) {
     const Index n = P.rows, l = P.columns;
     const std::vector<Index> face = present_classes(x);
     const Index m = length(face);
     OwnedMatrix<double> K(m + 2, m + 2), H(l, l);
-    std::vector<double> g(l), a(m), e(m), He(m), fault(m);  // fault: of -ln x_j - 1 - mu g_j = nu
+    std::vector<double> g(l), a(m), e(m), He(m), fault(m);  // fault: residual of -ln x_j - 1 - mu g_j = nu
     const double value = optimality(P, w, x, mu, face, K, H, g);
     if (!(value > -INFINITE)) return;
     double slope = 0.0, ee = 0.0, nu = 0.0;
@@ -197,7 +198,8 @@ inline void move_into_cut(ConstRealMatrix P, ConstReals w, double c, ConstReals 
     }
 }
 
-/// Write the ends known without search into `low` and `high` (n,): a vertex, the uniform point or `theta`.
+/// Write the ends that are known without search into `low` and `high` (n,): those of a vertex, the uniform point or
+/// `theta`.
 inline void known_ends(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, ConstReals tops, Reals low,
                        Reals high) {
     const Index n = P.rows, l = P.columns;

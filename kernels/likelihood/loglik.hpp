@@ -21,7 +21,8 @@ constexpr double TO_BOUNDARY = 0.995;  // fraction of the way to the boundary th
 constexpr int INTERIOR_STEPS = 80;     // interior-point steps; 8 to 20 are usual
 constexpr double SUPPORT = 1e-7;       // a class with less probability counts as absent
 
-// Sums in order, two terms a round: GCC would make vectors of single products of them, which is slower than none.
+// Sums are taken in order, two terms per iteration. From a simple loop GCC makes vectors of the products alone, which
+// is slower than no vectors.
 
 /// Return `x . y`.
 inline double dot(ConstReals x, ConstReals y) {
@@ -36,7 +37,7 @@ inline double dot(ConstReals x, ConstReals y) {
     return total;
 }
 
-/// Return `s` less `n` products of `x`, of which every `step`-th value counts, and `y`.
+/// Return `s` less the `n` products of every `step`-th value of `x` with the values of `y`.
 inline double less_products(double s, const double* x, Index step, const double* y, Index n) {
     Index i = 0;
     for (; i + 1 < n; i += 2) {
@@ -144,7 +145,7 @@ inline double kkt_excess(ConstRealMatrix P, ConstReals w, ConstReals theta, Real
     double worst = 0.0;
     for (Index j = 0; j < length(theta); ++j) {
         g[j] /= W;
-        // of some class that its label allows; 0 times infinity is NaN for the others
+        // where some v_i is 0: infinite for the classes that its label allows, NaN for the others
         if (!(g[j] < INFINITE)) return INFINITE;
         worst = std::max(worst, g[j] - 1.0);
     }

@@ -1,10 +1,10 @@
 // Least entropy over the likelihood cut of three classes by a shrinking polygon (theory §2.10).
 //
-// The cut is a convex set of the plane, so tangents of `l` leave a polygon around it; entropy is concave, so over a
-// polygon it is least at a corner, and the least corner bounds it from below. That corner is cut off by the tangent
-// where the way to it from the maximiser leaves the cut, which is a point reached. Where the least entropy lies on a
-// side of the simplex the corner there comes to it as in Newton's method; where it lies on the smooth part of the
-// border, every second cut or so quarters the gap.
+// The cut is a convex set of the plane, so tangents of `l` bound a polygon around it. Entropy is concave, so over the
+// polygon it is least at a corner, which gives a lower bound. The segment from the maximiser to this corner leaves the
+// cut at a point whose entropy is reached; the tangent there cuts the corner off. If the least entropy lies on a side
+// of the simplex, the corner on this side converges to it as in Newton's method; if it lies on the smooth part of the
+// border, about every second cut quarters the gap.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace quercus {
 
-constexpr int POLYGON_CUTS = 120;  // at the most
+constexpr int POLYGON_CUTS = 120;  // maximum number of corners that are cut off
 
 struct Corner {
     std::array<double, 3> t;
@@ -28,8 +28,8 @@ struct Corner {
 
 /// Clip a convex polygon, whose `corners` are in order, to `g . t >= least`.
 ///
-/// Returns false, with nothing changed, if nothing or everything would be cut off, or rounding leaves no clear piece to
-/// cut.
+/// Returns false, with nothing changed, if nothing or everything would be cut off, or if rounding leaves it unclear
+/// which corners would be.
 inline bool clip(std::vector<Corner>& corners, ConstReals g, double least) {
     const Index count = length(corners);
     std::vector<double> over(count);

@@ -11,10 +11,10 @@
 //
 //     `t = s_1 in (0, inf),  K = t - ln t + ln n_1,  s_j >= 1 for j > 1`,
 //
-// and along it `dH = mu dl` with `mu = 1 / Z`, which rises with `t`. For `t >= 1` the likelihood falls all the way from
-// its maximum (`t = inf`), so there is one root of `l = c` at most. What lies beyond `t = 1`, towards the vertex, has
-// `theta_1 >= theta_1(1)`: the cut holds none of it when the profile likelihood of `theta_1` says so, which it does but
-// for small counts and ties (otherwise: `vertex.hpp`).
+// and along it `dH = mu dl` with `mu = 1 / Z`, which rises with `t`. From its maximum at `t = inf` the likelihood falls
+// as `t` falls to 1, so there `l = c` has at most one root. The rest of the curve, towards the vertex, has
+// `theta_1 >= theta_1(1)`. Mostly the profile likelihood of `theta_1` shows that the cut contains no such point; for
+// small counts and ties it does not, and `vertex.hpp` is used.
 //
 // *Greatest entropy.* The same with the opposite sign of the multiplier `lambda`: `s_j + ln s_j = kappa + ln n_j`,
 // where classes without labels have `theta_j = exp(-kappa) / Z`, `lambda = 1 / Z`. The point of the curve maximises the
@@ -34,20 +34,20 @@
 
 namespace quercus {
 
-constexpr int CURVE_STEPS = 100;  // evaluations of a curve, at most; 3 to 6 are usual
+constexpr int CURVE_STEPS = 100;  // maximum number of evaluations of a curve; 3 to 6 are usual
 constexpr double LOG_ROUNDING =
     2.3e-16;  // of one logarithm of the likelihood, times k + 4 for k classes; part of its weight
-constexpr double SHARP_PRECISE = 32.0;  // rounding errors; the curves are not used for a level nearer to 1
-constexpr double FLATTEST = -40.0;      // kappa; there the point is uniform to the last digit
+constexpr double SHARP_PRECISE = 32.0;  // rounding errors; the curves are not used for a level nearer to the maximum
+constexpr double FLATTEST = -40.0;      // kappa at which the point is uniform to the last digit
 
 /// A place on either curve.
 struct Place {
     double value;  // l - l(n / N)
-    double slope;  // of that, in the parameter
+    double slope;  // derivative of `value` in the parameter of the curve
     double Z;
 };
 
-/// Write `s` of the curve of least entropy at `t`. `logs` are those of `n`.
+/// Write `s` of the curve of least entropy at `t`. `logs` are the logarithms of `n`.
 inline Place low_point(ConstReals n, ConstReals logs, double N, double t, Reals s) {
     const double k = t - std::log(t) + logs[0];
     s[0] = t;
@@ -68,7 +68,7 @@ inline Place low_point(ConstReals n, ConstReals logs, double N, double t, Reals 
     return {value, rates + N * pull / Z, Z};
 }
 
-/// Do the same as `low_point` on the curve of greatest entropy; `free` classes have no label.
+/// Write `s` of the curve of greatest entropy, as `low_point` for least entropy; `free` classes have no label.
 inline Place high_point(ConstReals n, ConstReals logs, double N, Index free, double kappa, Reals s) {
     const double empty = free > 0 ? free * std::exp(-kappa) : 0.0;
     double Z = empty;
@@ -112,7 +112,7 @@ inline Distance distance(ConstReals n, ConstReals logs, double N, double c) {
     return {std::sqrt(square / (-2.0 * c)), mean};
 }
 
-/// Take Newton's step for `l(x) = aim` in `1 / sqrt(-l)`, between the points known to be below and above.
+/// Take Newton's step towards `l(x) = aim` in `1 / sqrt(-l)`, within the bracket of points known to be below and above.
 inline double next_place(double x, double value, double slope, double aim, double lo, double hi) {
     double next = std::numeric_limits<double>::quiet_NaN();
     if (value < 0.0 && slope > 0.0) {
@@ -143,7 +143,7 @@ inline double take_logs(ConstReals n, Reals logs) {
 /// most : evaluations of the curve; with few of them the bound is valid but the reached value may be the start
 inline EntropyEnd least_entropy_of_counts(ConstReals n, double c, double inner_c, double tolerance, int most) {
     const double N = sum_of(n);
-    if (length(n) == 2)  // the cut is an interval, and its end by the greater count is the farther from 1/2
+    if (length(n) == 2)  // the cut is an interval, whose end on the side of the greater count is farther from 1/2
         return {binary_entropy(class_end(n[0], N, c)), binary_entropy(class_end(n[0], N, inner_c))};
     std::vector<double> s(n.size()), logs(n.size());
     double reached = std::log(N) - take_logs(n, logs) / N;

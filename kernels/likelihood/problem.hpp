@@ -1,8 +1,8 @@
-// Whole entropy-interval problems, one after another, without Python in between (theory §2.3).
+// The solution of many entropy-interval problems in one call (theory §2.3).
 //
 // A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of them constant. Simple
-// cases come first: a vertex inside the level set makes the minimum 0, and the uniform point inside it the maximum `ln
-// l`; precise labels have a solution with one parameter (`precise.hpp`).
+// cases are tried first: if the level set contains a vertex, the minimum is 0; if it contains the uniform point, the
+// maximum is `ln l`; precise labels have a solution with one parameter (`precise.hpp`).
 #pragma once
 
 #include <algorithm>
@@ -24,22 +24,23 @@
 
 namespace quercus {
 
-constexpr double TOLERANCE = 2e-10;  // nats; the proof is driven to this unless the effort is spent first
+constexpr double TOLERANCE = 2e-10;  // nats; a search goes on until the gap is this small or its effort is spent
 constexpr double SHARP_GENERAL =
-    8.0;  // rounding errors; a cut nearer to the maximum is searched no further than its ellipsoid
+    8.0;  // rounding errors; for a cut nearer to the maximum, the bounds of its ellipsoid are used
 constexpr double NEAR_MAXIMUM =
     1e-3;                         // part of the weight, nats at most; a nearer cut gets few boxes if they prove enough
-constexpr double BLURRED = 1e4;   // rounding errors of the likelihood; a nearer cut gets no more boxes in any case
-constexpr Index FEW_BOXES = 100;  // boxes; more of them fight rounding
-constexpr double FINE = 1e-14;    // KKT excess of a maximiser in closed form that is good enough
-constexpr double ALMOST_ACTIVE = 1e-6;  // below 1, of `g_j`; such a class may carry probability in some maximiser
+constexpr double BLURRED = 1e4;   // rounding errors of the likelihood; a nearer cut never gets more than few boxes
+constexpr Index FEW_BOXES = 100;  // near the maximum, more boxes would only fight rounding
+constexpr double FINE = 1e-14;    // KKT excess at which a maximiser in closed form is good enough
+constexpr double ALMOST_ACTIVE =
+    1e-6;  // if `g_j` is at most this much below 1, a maximiser may give class j probability
 
-/// The known facts about a problem: its ends; or these but the least entropy, left to `search_counts`; or too
-/// little, since there may be many maximisers and the cut is so near to them that only `maximisers` (in Python) can
+/// The state of a problem: solved; or all ends but the least entropy are known, which `search_counts` finds; or there
+/// may be many maximisers, and the cut is so near to them that `quercus.trees.likelihood.solver.maximisers` must
 /// decide.
 enum State { SOLVED, SEARCH, MAXIMISERS };
 
-/// Return whether, in simple cases, no other maximiser exists (false: unknown).
+/// Return whether `theta` is certainly the only maximiser; false if that is unknown.
 inline bool is_certainly_unique(ConstRealMatrix P, ConstReals w, ConstReals theta) {
     const Index l = P.columns;
     std::vector<double> g(l);
@@ -69,8 +70,8 @@ inline bool is_certainly_unique(ConstRealMatrix P, ConstReals w, ConstReals thet
 /// Return a lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
 ///
 /// If both agree, no search is needed, as in most problems with 30 labels or more. `x` is the maximiser, `Q @ x` 1 in
-/// every row; `outer` and `inner` enclose `ln alpha`; `worst` is the KKT excess of `x`. A guess that Newton's method
-/// cannot mend is used only if `tight`.
+/// every row; `outer` and `inner` enclose `ln alpha`; `worst` is the KKT excess of `x`. If Newton's method fails, its
+/// start is used only if `tight`.
 inline EntropyEnd first_bound(ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst,
                               bool tight) {
     const Index n = Q.rows, l = Q.columns;
@@ -99,9 +100,10 @@ inline bool is_set_valued(ConstRealMatrix P) {
     return std::all_of(P.data, P.data + P.rows * P.columns, [](double p) { return p == 0.0 || p == 1.0; });
 }
 
-/// Do the same as `first_bound` for three classes and labels that are sets, which would often need a search.
+/// Return the same ends as `first_bound` for three classes and labels that are sets, which would often need a search.
 ///
-/// If no label names some class, the least entropy is often on a side of the simplex, where the polygon is fast.
+/// If some class is named by no precise label, the least entropy is often on a side of the simplex, where the polygon
+/// is fast.
 inline EntropyEnd least_of_sets(ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst,
                                 bool tight) {
     std::array<bool, 3> named{};
@@ -204,7 +206,7 @@ inline void solve_counts(const Problems& problems, Vector<const int64_t> wanted,
     const Index l = problems.table.columns;
     for (Index i = 0; i < length(wanted); ++i) {
         const auto [P, w] = take_problem(problems, wanted[i]);
-        if (w.empty() || alpha == 0.0) {  // constant contours only: no information
+        if (w.empty() || alpha == 0.0) {  // without informative contours, or at level 0, the cut is the simplex
             ends(i, 0) = ends(i, 1) = 0.0;
             ends(i, 2) = ends(i, 3) = std::log(static_cast<double>(l));
             states[i] = SOLVED;

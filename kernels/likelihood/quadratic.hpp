@@ -17,8 +17,8 @@
 // a quadratic that is convex when `f` is small enough, so that its tangent at a near-minimiser is a proof. `E_j`
 // touches `h` at `y_j` itself as soon as `f_j >= least_curvature(y_j, a_j)`, which is at most `2 / y_j` however near 0
 // the box reaches: where `y` is a local minimum with multiplier `mu` and A is then convex, the bound is the minimum
-// itself. `phi` moves curvature from the directions along the boundary of the level set, where a minimum has it to
-// spare, to the one across.
+// itself. `phi` moves curvature from the directions along the boundary of the level set, in which a minimum has more
+// than it needs, to the one across.
 #pragma once
 
 #include <algorithm>

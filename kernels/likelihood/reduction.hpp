@@ -1,6 +1,6 @@
-// One problem of a table, and the smaller ones with the same solutions (theory §2.3).
+// Problems in a table, and their reduction to smaller ones with the same solution (theory §2.3).
 //
-// Rows may be scaled, classes that another one dominates may be left out, and rows that leave one class are counts.
+// Rows may be scaled, dominated classes may be left out, and rows that leave one class are counts of it.
 #pragma once
 
 #include <numeric>
@@ -92,7 +92,7 @@ inline Reduced without_dominated(ConstRealMatrix P, ConstReals theta) {
 /// Many problems over one table (d, l) of distinct informative contours, scaled to maximum 1, in compressed rows.
 struct Problems {
     ConstRealMatrix table;
-    Vector<const int64_t> start;    // of each problem, with the end
+    Vector<const int64_t> start;    // start of each problem in the other columns, and the end
     Vector<const int32_t> columns;  // rows of the table
     ConstReals counts;
 };

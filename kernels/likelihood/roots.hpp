@@ -1,4 +1,4 @@
-// Roots of single equations, on which the curves of precise labels depend (theory §2.9).
+// Roots of equations in one unknown, for the curves of precise labels (theory §2.9).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ inline double upper_root(double y) {
     const double e = y - 1.0;
     if (!(e > 1e-14)) return 1.0 + std::sqrt(2.0 * std::max(e, 0.0));
     const double root = std::sqrt(0.5 * e);
-    double s = 1.0 + e + 2.0 * root / (1.0 + 0.3361 * root);  // within a few in a hundred
+    double s = 1.0 + e + 2.0 * root / (1.0 + 0.3361 * root);  // within a few per cent
     for (int step = 0; step < 4; ++step) {
         const double z = s - std::log(s) - y;
         const double q = 2.0 * (1.0 - s) * (1.0 - s + 2.0 / 3.0 * z);
@@ -36,7 +36,9 @@ inline double product_root(double y) {
     return s;
 }
 
-/// Return the greatest `t` with `n ln(t / p) + (N - n) ln((1 - t) / (1 - p)) >= c`, `p = n / N`; rarely less.
+/// Return the greatest `t` with `n ln(t / p) + (N - n) ln((1 - t) / (1 - p)) >= c`, `p = n / N`.
+///
+/// The result may be a little greater; only rounding can make it less, which is rare.
 ///
 /// The left side is the profile likelihood of one class. It is concave in `u = ln(t / (1 - t))`, so every Newton step
 /// ends outside the cut: to the right of the root.

@@ -3,9 +3,9 @@
 // Notation as in `loglik.hpp`. The derivations are in theory §2.8 and §2.13. `u = 2^-53` is the rounding of one
 // operation.
 //
-// *Rounding.* A term of the log-likelihood is off by `(4 l + 12) u` of its weight at most: `rounding`. The KKT excess
-// is a difference from 1 of sums over all rows, in which `n` roundings could hide a level near 1: there `sure_excess`
-// also sums the rounding errors.
+// *Rounding.* The error of a term of the log-likelihood is at most `(4 l + 12) u` of its weight: `rounding`. The KKT
+// excess is the difference from 1 of sums over all rows, whose `n` roundings could hide a level near 1; for such levels
+// `sure_excess` also sums the rounding errors.
 //
 // *One ellipsoid.* With `d = t - theta` and `d' A d <= square`, `sum d = 0` of `ellipsoid`, both ends of the entropy
 // are `H(theta) -+ sqrt(square q' M q)` up to terms of the second order, with `M` the inverse of `A` on the simplex and
@@ -23,8 +23,8 @@
 namespace quercus {
 
 constexpr double ENTROPY_ROUNDING = 1e-14;  // nats; rounding of an entropy
-constexpr double KNOWN_ENTROPY = 6.9e-7;    // nats, 1e-6 bits; an entropy known to this is known
-constexpr double DEEP = 1e8;  // a cut this many roundings of a plain sum below the maximum needs no better sum
+constexpr double KNOWN_ENTROPY = 6.9e-7;    // nats (1e-6 bits); an entropy with a smaller error counts as known
+constexpr double DEEP = 1e8;  // for a cut this many roundings of a plain sum below the maximum, a plain sum suffices
 
 /// Return a bound of the effect of rounding on the log-likelihood of `l` classes, relative to the weight.
 inline double rounding(Index l) { return (4.0 * l + 12.0) * UNIT_ROUNDOFF; }

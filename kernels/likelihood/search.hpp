@@ -1,9 +1,9 @@
-// Least and greatest entropy over a level set of the likelihood, with proof (theory §2.7).
+// Proven bounds of the least and greatest entropy over a level set of the likelihood (theory §2.7).
 //
 // Notation as in `loglik.hpp`. The greatest entropy is one convex program. The least is a concave minimisation, solved
-// globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that
-// is exact there (`boxes.hpp`) mostly proves it at once, in one box that provably holds the whole level set; where it
-// does not, the box is shrunk to what may hold less, and cut.
+// globally by branch and bound over boxes. Newton's method finds a local minimum, and a quadratic underestimator that
+// is exact there (`boxes.hpp`) mostly proves it at once, in one box that provably contains the whole level set.
+// Otherwise the box is shrunk to the part that may contain a lower entropy, and cut in two.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr double ROUNDING_TOLERANCE =
     5e-7;  // nats; greatest increase of the tolerance because of rounding in the likelihood
 constexpr double SHRINK_MARGIN = 1e-9;  // nats above the reached value that shrinking a box must leave in it
 constexpr double THIN_SIDE =
-    1e-6;  // part of the widest side: a side this short is not cut again after a cut without gain
+    1e-6;  // part of the widest side; after a cut that gained nothing, a side this short is not cut
 
 /// Return whether the level set contains a vertex of the simplex.
 inline bool has_vertex(ConstRealMatrix P, ConstReals w, double c) {
@@ -116,7 +116,7 @@ inline void examine(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order,
         if (entropy(point) < best.reached - SHRINK_MARGIN) {
             const auto [value, mu] = descend(P, w, c, inner_c, theta, point);
             if (value < best.reached) best = {point, mu > 0.0 ? mu : 1.0, value};
-        } else if (contains(a, b, point)) {  // minima often come in groups: look for another one as good
+        } else if (contains(a, b, point)) {  // minima often occur in groups: look for another one as good
             const double mu = newton_stationary(P, w, inner_c, point, m);
             if (mu > 0.0 && contains(a, b, point)) {
                 copy(point, y);
@@ -165,7 +165,7 @@ inline LeastEntropy least_entropy(ConstRealMatrix P, ConstReals w, double c, dou
     LocalMinimum best{{theta.begin(), theta.end()}, 0.0, 0.0};
     best.mu = first_minimum(P, w, order, c, inner_c, top, parent.a, parent.b, theta, best.x);
     best.reached = entropy(best.x);
-    // between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
+    // between both levels the entropy differs by mu (inner_c - c): no search can make the gap smaller
     tolerance = std::max(tolerance, std::min(2.0 * best.mu * (inner_c - c), ROUNDING_TOLERANCE));
     std::vector<Box> heap;
     Index examined = 0;
@@ -210,7 +210,7 @@ inline GreatestEntropy greatest_entropy(ConstRealMatrix P, ConstReals w, double 
         if (mu < 0.0) {
             const double reached = entropy(point);
             const double bound = entropy_bound(P, w, c, point, -mu);
-            // the part between both levels cannot be proved
+            // the difference between both levels cannot be closed
             if (bound - reached <= 1e-11 - 2.0 * mu * (inner_c - c)) return {std::min(bound, most), reached};
         }
     }

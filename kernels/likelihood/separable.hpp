@@ -1,12 +1,12 @@
 // Labels that name one class or exclude one: the maximiser has a closed form at a given price (theory §2.10).
 //
-// A contour that leaves one class is `theta_j`; one that excludes one and leaves all others alike is `1 - theta_j`.
-// With three classes that is every label that is a set. With `n_j` and `m_j` their weights,
+// A label that names class `j` has the likelihood `theta_j`; one that only excludes class `j` has `1 - theta_j`. With
+// three classes, every label that is a set is of one of these kinds. With `n_j` and `m_j` their weights,
 //
 //     `l(theta) = sum_j f_j(theta_j)`,  `f_j(t) = n_j ln t + m_j ln(1 - t)`,
 //
-// and the maximum of `l` at a price of probability has `f_j'(t) = price`, a quadratic equation (`best_share`). The
-// maximiser is where `sum_j share_j(price) = 1`, one falling equation in one unknown.
+// and with a price of probability (a multiplier) the maximum has `f_j'(t) = price`, a quadratic equation
+// (`best_share`). The maximiser belongs to the price with `sum_j share_j(price) = 1`; the sum falls as the price rises.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 
 namespace quercus {
 
-constexpr int PRICE_STEPS = 60;  // of Newton's method; 3 to 6 are usual
+constexpr int PRICE_STEPS = 60;  // maximum number of Newton's steps; 3 to 6 are usual
 
-/// The weights of labels that name each class, and of those that exclude it.
+/// The weight of the labels that name each class, and of those that exclude it.
 struct Separable {
     std::vector<double> n, m;  // (l,)
 };
 
-/// Add up the weights of a problem; false if it has other labels, or none that excludes a class.
+/// Add up the weights of a problem's labels; false if some label is of neither kind, or none excludes a class.
 inline bool separate(ConstRealMatrix P, ConstReals w, Separable& found) {
     const Index l = P.columns;
     found.n.assign(l, 0.0);
@@ -70,32 +70,32 @@ inline double steepness(double n, double m, double t) {
 /// Write the only maximiser into `theta`; false if there may be more than one.
 inline bool maximise_separable(ConstReals n, ConstReals m, Reals theta) {
     const Index l = length(n);
-    double W = 0.0, said = 0.0;
-    double at_rest = 0.0;  // the sum of shares at price 0
-    Index mute = -1, mutes = 0;
+    double W = 0.0, named = 0.0;                 // weight of all labels, and of those that name a class
+    double unpriced = 0.0;                       // the sum of shares at price 0
+    Index last_unlabelled = -1, unlabelled = 0;  // a class that no label names or excludes, and the number of these
     for (Index j = 0; j < l; ++j) {
         W += n[j] + m[j];
-        said += n[j];
+        named += n[j];
         if (n[j] + m[j] > 0.0) {
-            at_rest += n[j] / (n[j] + m[j]);
+            unpriced += n[j] / (n[j] + m[j]);
         } else {
-            ++mutes;
-            mute = j;
+            ++unlabelled;
+            last_unlabelled = j;
         }
     }
-    double lo = -2.0 * W;  // there, two classes with labels have 1/2 or more each
-    double hi = said;      // there, no class exceeds its part of these
-    if (mutes > 0) {
-        if (at_rest <= 1.0) {
-            if (mutes > 1) return false;
-            for (Index j = 0; j < l; ++j) theta[j] = j != mute ? n[j] / (n[j] + m[j]) : 1.0 - at_rest;
+    double lo = -2.0 * W;  // at this price, two classes with labels have shares of 1/2 or more
+    double hi = named;     // at this price, no share exceeds `n_j / named`
+    if (unlabelled > 0) {
+        if (unpriced <= 1.0) {
+            if (unlabelled > 1) return false;
+            for (Index j = 0; j < l; ++j) theta[j] = j != last_unlabelled ? n[j] / (n[j] + m[j]) : 1.0 - unpriced;
             return true;
         }
         lo = 0.0;
     }
-    double price = said;
+    double price = named;
     for (Index j = 0; j < l; ++j) {
-        const double even = (n[j] + (W - said - m[j]) / (l - 1.0)) / W;
+        const double even = (n[j] + (W - named - m[j]) / (l - 1.0)) / W;
         price -= m[j] > 0.0 ? m[j] * std::min(even / (1.0 - even), 2.0) : 0.0;
     }
     price = std::min(price, hi);
@@ -107,7 +107,7 @@ inline bool maximise_separable(ConstReals n, ConstReals m, Reals theta) {
         for (Index j = 0; j < l; ++j) {
             theta[j] = n[j] + m[j] > 0.0 ? best_share(n[j], m[j], price) : 0.0;
             total += theta[j];
-            // at 0 and 1 the price has no effect
+            // the price does not change shares of 0 and 1
             if (0.0 < theta[j] && theta[j] < 1.0) rate += 1.0 / steepness(n[j], m[j], theta[j]);
         }
         if (std::abs(total - 1.0) <= 4e-16 || hi - lo <= 4e-16 * std::abs(price)) break;

@@ -43,9 +43,10 @@ inline void sort_entries(Vector<int32_t> columns, Reals counts) {
         });
 }
 
-/// Rewrite the cells `wanted` over the table of informative contours: numbers rising, each once.
+/// Rewrite the cells `wanted` over the table of informative contours, each contour once, numbers ascending.
 ///
-/// `column` has the number there of each contour, -1 for constant ones. The output has room for as many entries.
+/// `column` has the number of each contour in that table, -1 for constant contours. The output has room for as many
+/// entries as the input.
 template <class Count>
 inline void merge_cells(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
                         Vector<const int64_t> wanted, Vector<const int32_t> column, Vector<int64_t> out_start,

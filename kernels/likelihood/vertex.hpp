@@ -1,13 +1,13 @@
 // Least entropy over the likelihood cut of precise labels: the part of the curve towards the vertex (theory §2.9).
 //
 // For `t < 1` the likelihood may rise again along the curve of `precise.hpp`. The roots of `l = c` there are enclosed
-// by bisection. A piece `[a, b]` of the curve needs no cutting where no point of it can lie on the edge of the cut; or
-// where the likelihood is monotone, so that there is one root at most. With `r_j = theta_j / theta_1` and `R` their
-// sum, which rise with `t`,
+// by bisection. A piece `[a, b]` of the curve need not be divided if none of its points can lie on the border of the
+// cut, or if the likelihood is monotone on it, so that it contains at most one root. With `r_j = theta_j / theta_1` and
+// `R` their sum, which rise with `t`,
 //
 //     `l = sum_(j>1) n_j ln r_j - N ln(1 + R) + constant`  and  `dl/dt = sum_(j>1) r_j' (n_1 s_j / t - N theta_1)`,
 //
-// which is above 0 on all of the piece if `n_1 s_2(b) / b >= N theta_1(a)`.
+// which is above 0 on the whole piece if `n_1 s_2(b) / b >= N theta_1(a)`.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace quercus {
 
-constexpr double SMALLEST = 1e-200;  // of t: nearer to the vertex the entropy is practically 0
-constexpr int MOST_PIECES = 2'000;   // examined, at the most
+constexpr double SMALLEST = 1e-200;  // least t: nearer to the vertex the entropy is practically 0
+constexpr int MOST_PIECES = 2'000;   // maximum number of pieces examined
 
 /// One end of an entropy interval, in nats: the proven bound, and the value at a point of the cut.
 struct EntropyEnd {
@@ -62,7 +62,7 @@ inline double entropy_of(ConstReals theta) {
     return total;
 }
 
-/// Return the end `known` so far for `t >= 1`, updated for the part `t < 1`.
+/// Return the end `known` from the part `t >= 1` of the curve, updated for the part `t < 1`.
 inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double inner_c, double tolerance,
                                EntropyEnd known, int most) {
     struct Piece {
@@ -72,7 +72,7 @@ inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double i
     const double N = sum_of(n);
     auto [bound, reached] = known;
     std::vector<double> a(l), b(l);
-    // below this the likelihood is below the cut for good: l < (N - n_1) ln t + N ln(N / n_1)
+    // for any smaller t the likelihood is below the cut: l < (N - n_1) ln t + N ln(N / n_1)
     double last = std::exp((c - N * std::log(N / n[0])) / (N - n[0])) * 0.99;
     if (last >= 1.0) return known;
     if (last < SMALLEST) {
@@ -98,15 +98,15 @@ inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double i
         const double h_a = entropy_of(a), h_b = entropy_of(b);
         if (l_lo >= inner_c) reached = std::min(reached, h_a);
         if (l_hi >= inner_c) reached = std::min(reached, h_b);
-        // from either end one sum of the likelihood can only rise, the other only fall
+        // from one end to the other, the first sum of the likelihood can only rise and the second only lower it
         if (std::min(l_lo + total, l_hi + fall) < c || std::max(l_lo - fall, l_hi - total) > inner_c) continue;
         const bool monotone = n[0] * second / hi >= N * a[0] * (1.0 + 1e-12);
         if (monotone && (l_hi < c || l_lo > inner_c)) continue;
-        // some point of the piece may lie on the cut; its entropy follows from dH = mu dl along the piece, of which
-        // mu = t / (n_1 (1 + R)) does not move further than `change`
+        // some point of the piece may lie on the border of the cut; its entropy follows from dH = mu dl along the
+        // piece, on which mu = t / (n_1 (1 + R)) changes by at most `change`
         const double change = (hi * (1.0 + r_hi) - lo * (1.0 + r_lo)) / (n[0] * (1.0 + r_lo) * (1.0 + r_hi));
         double low;
-        if (monotone)  // the path to the edge of the cut is straight
+        if (monotone)  // the likelihood only rises or only falls on the way to the border of the cut
             low = std::max(h_a + mu_lo * (c - l_lo) - change * std::abs(c - l_lo),
                            h_b + mu_hi * (c - l_hi) - change * std::abs(c - l_hi));
         else low = std::max(h_a + mu_lo * (c - l_lo), h_b + mu_hi * (c - l_hi)) - change * (total + fall);
@@ -115,7 +115,8 @@ inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double i
             continue;
         }
         double mid = std::sqrt(lo * hi);
-        if (monotone && examined % 3 > 0 && l_lo < c && l_hi > inner_c) {  // false position, to either side of the root
+        if (monotone && examined % 3 > 0 && l_lo < c &&
+            l_hi > inner_c) {  // false position, alternately on either side of the root
             const double aside = 0.4 * tolerance / mu_hi;
             const double aim = examined % 3 == 1 ? inner_c + aside : c - aside;
             mid = lo * std::pow(hi / lo, (aim - l_lo) / (l_hi - l_lo));
@@ -124,7 +125,7 @@ inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double i
         pieces.push_back({lo, mid});
         pieces.push_back({mid, hi});
     }
-    for (const Piece& piece : pieces) {  // undecided: the entropy is no less than -ln of the greatest probability
+    for (const Piece& piece : pieces) {  // undecided; an entropy is at least -ln of the greatest probability
         curve_point(n, logs, piece.lo, a);
         bound = std::min(bound, -std::log(a[0]));
     }

@@ -16,7 +16,7 @@ def agenda_of(
     Raises
     ------
     InvalidInput
-        When there is no strategy of that name, or it cannot choose for this.
+        If there is no strategy of that name, or it does not choose for the tree or forest of this context.
     """
     chosen = cast(Strategy, chosen_strategy(strategy, "tree" if context.forest is None else "forest"))
     return tuple(islice(chosen.queries(context, last, limit), limit))

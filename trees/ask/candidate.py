@@ -1,8 +1,8 @@
 """The most valuable label of a child (theory §3.3), by leave-one-out scores over distinct contours.
 
-A score needs the entropy interval of the child without one row. Few intervals are solved: points of each cut bound
-every score from above (`quercus.trees.likelihood.solver.leave_one_out_width`), and a row whose bound is below the best
-score cannot be chosen. The choice and its score are the same as if all intervals were solved.
+A score needs the entropy interval of the child without one row. Few of these intervals are solved: points of the cuts
+bound every score from above (`quercus.trees.likelihood.solver.leave_one_out_width`), and a row whose bound is below the
+best score cannot be chosen. The choice and its score are the same as if all intervals were solved.
 """
 
 from collections import OrderedDict
@@ -18,15 +18,15 @@ from quercus.trees.likelihood.interval import SETTLED_END, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
 from quercus.trees.rules.ties import TIE
 
-# bits; the solver may report an interval narrower by this much than its points show
+# bits; an interval may be reported narrower by this much than points of its cut prove
 SLACK = 2.0 * SETTLED_END + 2e-10
-FLAT_CUT = 1e-7  # nats; cuts less far below the maximum are left to the solver
-SCORE_ENTRIES = 200_000  # scores of distinct contours cached for a solver, about 100 bytes each,
-OVERHEAD = 20  # plus this many for each child, however few contours it has
+FLAT_CUT = 1e-7  # nats; with a cut less deep than this, scores are solved without bounds
+SCORE_ENTRIES = 200_000  # greatest number of entries, about 100 bytes each, in a cache: one per contour,
+OVERHEAD = 20  # and this many per child, however few contours it has
 FULL = 1e-12  # bits; an interval this close to the whole range counts as the whole range
-MISSED = 1e-7  # bits; a bound this far from the score missed a minimum
-FEW_CONTOURS = 3  # contours; this few are solved directly, since bounding costs as much
-DENSE = 4  # table entries per row up to which tables of all contours are cheaper than sorting
+MISSED = 1e-7  # bits; if a bound exceeds the score by more than this, its points missed a minimum
+FEW_CONTOURS = 3  # up to this many are solved directly, since bounds would cost as much
+DENSE = 4  # up to this many contours in the table per row, counting in a table is cheaper than sorting
 TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # states of a score
 
 
@@ -74,11 +74,11 @@ class CandidateScores:
         Parameters
         ----------
         available
-            (n,) true for at least one contour.
+            (n,) which contours have a candidate left; at least one has.
         totals
-            (n,) sums of the contours; among tied scores, the largest sum is selected,
+            (n,) sums of the contours; of tied scores, the one with the largest sum is selected.
         first
-            (n,) first row of each contour; among tied sums, the earliest is selected.
+            (n,) first row of each contour; of tied sums, the one with the earliest row is selected.
         """
         places = np.flatnonzero(available)
         totals, first = totals[places], first[places]
@@ -103,7 +103,7 @@ class CandidateScores:
         return int(places[chosen]), float(bounds[chosen])
 
     def _look_closer(self, doubtful: Ints, nearest: int) -> None:
-        """Refine the `nearest` of some scores: bound all, bound it alone, or solve it."""
+        """Refine the score at `doubtful[nearest]` by one stage: bound all scores, bound it better, or solve it."""
         place = int(doubtful[nearest])
         stage = self._stage[place]
         if stage == TRIVIAL and doubtful.size > FEW_CONTOURS and self._is_wide:
@@ -127,7 +127,7 @@ class CandidateScores:
         return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT_CUT
 
     def _update_bounds(self, which: slice) -> None:
-        """Update the bounds of the scores of `which` informative labels from the known widths."""
+        """Update the bounds of the scores of the informative labels `which` from the widths that are proven."""
         if self._points is None:
             return
         top = np.log2(self._table.contours.shape[1])
@@ -154,17 +154,14 @@ class CandidateScores:
 
 
 class ScoreCache:
-    """A cache of the most recent children's scores of one solver.
-
-    It saves work, but does not affect the scores.
-    """
+    """A cache of the scores of the children that one solver saw last. It saves work, but does not affect the scores."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, CandidateScores] = OrderedDict()
         self._entries = 0
 
     def scores_of(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> CandidateScores:
-        """Return the scores of a child: (n,) numbers of contours, ascending, and the number of rows with each."""
+        """Return the scores of a child, given the numbers of its contours (n,), ascending, and their counts (n,)."""
         key = ids.tobytes() + counts.tobytes()
         known = self._known.get(key)
         if known is None:
@@ -191,7 +188,7 @@ class ChildCandidates:
     candidates
         The rows that may be asked about, ascending.
     limit
-        Maximum total number of queries: at most this many candidates with equal contours are kept.
+        Greatest number of queries: of the candidates with equal contours, at most this many are kept.
     """
 
     def __init__(
@@ -216,7 +213,7 @@ class ChildCandidates:
         return len(self._totals) + len(self._rows)
 
     def best_candidate(self, free: Bools) -> tuple[int, float] | None:
-        """Return the best candidate among the rows that are still `free` (n,), and its score; None if there is none."""
+        """Return the best candidate among the rows that are still `free` (n,), with its score; None if none is left."""
         if not self._rows.size:
             return None
         while True:
@@ -233,7 +230,7 @@ class ChildCandidates:
 
 
 def _occurring_contours(ids: Ids, size: int) -> tuple[Ids, Ints]:
-    """Return the numbers of occurring contours, ascending, and their counts; `size` is that of the table."""
+    """Return the numbers of the contours that occur, ascending, and their counts; `size` is that of the table."""
     if size > DENSE * len(ids):
         return np.unique(ids, return_counts=True)
     counts = np.bincount(ids, minlength=size)

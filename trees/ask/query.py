@@ -23,12 +23,17 @@ class QueryPosition:
     Parameters
     ----------
     path
-        The node.
+        Path of the node.
     attribute, code
         The child of that node that the query stands for; None if it stands for the node itself.
     rivals
         Non-dominated attributes at the start of the round, in declared order; `attribute` is one of them. Empty if the
-        query stands for the node itself and so is not part of a round.
+        query is not part of a round because it stands for the node itself.
+
+    Raises
+    ------
+    InvalidInput
+        If only some of `attribute`, `code` and `rivals` are given, or `attribute` is not a rival.
     """
 
     path: Path
@@ -53,11 +58,11 @@ class Query:
     Parameters
     ----------
     instance
-        0-based ordinal of the instance.
+        Number of the instance, from 0.
     path
-        The node: an undecided one, or the leaf of the instance.
+        Path of the node: an undecided one, or the leaf of the instance.
     attribute, code
-        The child of the node that the instance stands for; None where it stands for the node itself.
+        The child of the node that the instance stands for; None if it stands for the node itself.
     score
         Value of the query in the strategy's own measure. For the published strategy: by how much the child's interval
         narrows without this label, in bits, plus 1 if the label is vacuous (theory §3.3). Other strategies document
@@ -86,12 +91,12 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """An undecided node, as described in reasons.
+    """An undecided node, as reasons describe it.
 
     Parameters
     ----------
     path
-        The node.
+        Path of the node.
     rivals
         Attribute, lower and upper end of the gain ratio of each rival.
     node_count
@@ -106,7 +111,7 @@ class Contest:
     def of(
         cls, path: Path, rivals: Sequence[int], gains: Mapping[int, Interval], node_count: int
     ) -> "Contest":
-        """Return the contest of rivals, given the intervals of all candidates."""
+        """Return the contest between rivals, given the intervals of all candidates."""
         return cls(path, tuple((k, *gains[k]) for k in rivals if k in gains), node_count)
 
 
@@ -114,19 +119,19 @@ class QueryableTree(Protocol):
     """The part of a tree's interface that the choice of queries uses."""
 
     def find_node(self, path: Path) -> OpenNode | None:
-        """Return the place at `path`, or None when the tree has no such node."""
+        """Return the node at `path`, or None if the tree has no such node."""
 
     def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the undecided nodes with their rivals (several splits, or one that is not significant) in pre-order."""
+        """Yield the undecided nodes in pre-order, with their rivals: several splits, or one that is not earned."""
 
     def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and a function from leaf to path."""
+        """Return the leaf of each row (n,), numbered in pre-order, and a function that returns the path of a leaf."""
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the gain-ratio interval of every candidate at a node, even if growth did not need it."""
 
     def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
-        """Return the deepest undecided node on the path to each node, inclusive; None if there is none."""
+        """Return, for each path, the contest at the deepest undecided node on it, its end included; None if none is."""
 
 
 def contests_among(tree: QueryableTree, paths: Sequence[Path]) -> list[Contest | None]:
@@ -146,7 +151,7 @@ def contests_among(tree: QueryableTree, paths: Sequence[Path]) -> list[Contest |
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PartlyClosed:
-    """A tree with closed rows: nodes without any other row to ask about do not count as undecided."""
+    """A tree with closed rows, in which a node counts as undecided only if another row of it may be asked about."""
 
     tree: QueryableTree
     sample: Sample
@@ -174,7 +179,7 @@ class QueryContext:
     Parameters
     ----------
     sample
-        The rows; rows of current queries are not askable.
+        The rows; rows that are being asked about are not askable.
     solver
         Entropy intervals over the sample's contours.
     growth
@@ -185,7 +190,7 @@ class QueryContext:
         Number in the log of each row of the sample, ascending; None: the sample has all rows of the log.
     forest
         The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it selects the queries and the tree
-        only stands beside it; None if the tree selects them.
+        only explains them; None if the tree selects them.
     """
 
     sample: Sample
@@ -204,9 +209,9 @@ class QueryContext:
         return instance if self.instances is None else int(np.searchsorted(self.instances, instance))
 
     def without_closed(self, closed: Bools) -> "QueryContext":
-        """Return the context in which instances `closed` (n,) of the log are not asked about.
+        """Return the context in which no instance that is `closed` (n,) is asked about.
 
-        Unlike answered or refused rows, they do not cover other rows.
+        Unlike answered or refused rows, closed ones do not cover other rows.
         """
         sample = replace(self.sample, closed=closed if self.instances is None else closed[self.instances])
         return replace(self, sample=sample, growth=_PartlyClosed(self.growth, sample))

@@ -6,7 +6,7 @@ from typing import Final
 from quercus.specification.reasons import SIMILAR_ROWS, Fact
 
 CHILD: Final = "{child}"
-"""Placeholder in a sentence for the condition of the child for which the instance was chosen."""
+"""Placeholder in a sentence: the display replaces it by the condition of the child that the query stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,10 @@ class Reason:
     Parameters
     ----------
     sentence
-        One or two sentences; empty if facts and rivals say all. It may contain `CHILD` if the query stands for a child.
+        One or two sentences; empty if facts and rivals say everything. It may contain `CHILD` if the query stands for a
+        child.
     facts
-        The strategy's findings, in display order.
+        The strategy's findings, in the order of display.
     """
 
     sentence: str = ""
@@ -31,12 +32,13 @@ UNEXPLAINED: Final = Reason()
 def similar_rows(count: int) -> tuple[str, tuple[Fact, ...]]:
     """Return a sentence and a fact with the number of other unlabelled rows that this instance's label would cover.
 
-    They are nearer to it than to any labelled row or earlier query. In a large log the number is an estimate.
+    These rows are nearer to the instance than to any labelled row or earlier query. In a large log their number is an
+    estimate.
 
     Parameters
     ----------
     count
-        The number of unlabelled rows that an instance stands for, itself among them.
+        The number of unlabelled rows that the instance stands for, itself included; 0 if it is not known.
 
     Examples
     --------

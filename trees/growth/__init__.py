@@ -1,1 +1,1 @@
-"""Growing trees: in one go from a sample, and incrementally as the log grows."""
+"""Growing trees: at once from a sample, and incrementally as the log grows."""

@@ -37,7 +37,7 @@ Oracle = Callable[[int], ArrayLike | None]
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """The tree, and the queries in order, including refused ones."""
+    """The result of `induce`: the tree, and the queries in the order in which they were asked, with refused ones."""
 
     tree: Node
     queries: tuple[Query, ...]
@@ -82,10 +82,12 @@ def induce(
     strategy
         Query strategy, or its name.
     ordered
-        (K,) number of ordered values of each attribute, from 0 on, such as bins; committees use it. By default, all
-        values are names.
+        (K,) number of ordered values of each attribute, from 0 on, such as bins; committees use it. By default all
+        values are names, which have no order.
     prediction_level
         Level of the likelihood cut over which belief and plausibility are bounds, in [0, 1].
+    split_significance
+        Level of the test by which splits are earned (theory §12); 0: splits need not be earned.
 
     Returns
     -------

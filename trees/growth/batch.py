@@ -86,7 +86,7 @@ class SplitChoice:
 
 @dataclass(frozen=True, slots=True)
 class NodePrediction:
-    """The prediction of a node; see `quercus.trees.tree.node.Node`."""
+    """The prediction of a node; for the fields see `quercus.trees.tree.node.Node`."""
 
     klass: int
     theta: tuple[float, ...]
@@ -127,8 +127,8 @@ class GrowthRules(ABC):
 
 
 Draw = Callable[[OpenNode], Iterable[OpenNode]]
-"""A forest's random attributes at a node: yields the node with a few of its attributes, then with others until one
-splits it."""
+"""A forest's random attributes at a node: yields the node with a few of its attributes, then with others, until one of
+them splits it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +179,7 @@ def decide_nodes(
 ) -> Iterator[tuple[Decision, int]]:
     """Yield the decisions of all nodes in pre-order, each with the index of its parent, -1 for the root.
 
-    The algorithm is not recursive: a tree may be as deep as it has attributes.
+    The algorithm is not recursive, because a tree may be deeper than Python's limit of recursion.
     """
     pending = [(root, -1)]
     index = 0

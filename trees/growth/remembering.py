@@ -1,7 +1,7 @@
 """A tree with a bounded memory: it learns from the last labelled rows, and from all unlabelled ones.
 
-Rows are forgotten exactly: once there are any, each read grows the tree from the remembered rows. It is therefore the
-tree of these rows for any division of the log, and does not cost more for a longer log.
+Forgetting is exact: once a row is forgotten, each look grows the tree anew from the remembered rows. So it is the tree
+of these rows, however the log was divided into calls.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ class RowMemory:
         return self._moment[: self._count]
 
     def restore(self, moments: Ints) -> None:
-        """Continue from the `moments` of another memory."""
+        """Continue from the `label_moments` of another memory."""
         self._moment, self._count = moments, moments.size
         self._next = int(moments.max(initial=NO_MOMENT)) + 1
 

@@ -20,7 +20,7 @@ from quercus.trees.tree.splits import Splits
 Ids = NDArray[np.int32]
 
 FIRST_CONTOURS = 16  # initial capacity, which at least doubles when exceeded
-SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: its multiples are well spread
+SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: its multiples are evenly spread
 
 
 class ContourTable:
@@ -43,7 +43,7 @@ class ContourTable:
         self._solvers: dict[float, tuple[IntervalSolver, int]] = {}
 
     def intern(self, contours: Floats) -> Ids:
-        """Return the number of each contour (n, l), giving new ones the next numbers, in order."""
+        """Return the number of each contour (n, l); new contours get the next numbers, in order."""
         plain = np.ascontiguousarray(contours, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         if not len(plain):
             return np.empty(0, dtype=np.int32)
@@ -93,7 +93,7 @@ class ContourTable:
 
     @property
     def precise(self) -> Bools:
-        """(d,) whether each contour leaves a single class."""
+        """(d,) whether each contour is precise."""
         return self._precise[: self._size]
 
     @property
@@ -104,7 +104,7 @@ class ContourTable:
     def solver(self, alpha: float) -> IntervalSolver:
         """Return the solver at level `alpha` over all contours; it caches solutions.
 
-        Two solvers are kept: that of the last level requested, and that of level 1, by which cuts are chosen.
+        Two solvers are kept: the one for the last level requested, and the one for level 1, which chooses cuts.
         """
         solver, known = self._solvers.get(alpha, (None, 0))
         if solver is None:
@@ -116,7 +116,7 @@ class ContourTable:
         return solver
 
     def end_look(self) -> None:
-        """Let the solvers drop what no later read needs, see `IntervalSolver.end_look`."""
+        """Let the solvers drop large caches of old solutions, see `IntervalSolver.end_look`."""
         for solver, _ in self._solvers.values():
             solver.end_look()
 
@@ -143,7 +143,7 @@ class Sample:
     Parameters
     ----------
     codes
-        (n, K) branch codes, each in ``[0, arity)``; best column-major.
+        (n, K) branch codes, each in ``[0, arity)``; access is fastest if they are column-major.
     arities
         Number of codes of each attribute.
     ids
@@ -153,11 +153,11 @@ class Sample:
     table
         The distinct contours.
     cuts
-        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
+        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty if no attribute has cuts.
     weights
         (n,) weight of each row, above 0; None: 1 each.
     closed
-        (n,) rows that must not be asked about now, although nobody has been asked yet; None: no row.
+        (n,) whether a row must not be asked about now, although nobody has been asked about it; None: no row.
     """
 
     codes: NDArray[np.integer]
@@ -171,7 +171,7 @@ class Sample:
 
     @property
     def splits(self) -> Splits:
-        """The splits of a node."""
+        """The possible splits of a node."""
         return _splits_of(self.arities, self.cuts)
 
     def counts(self, rows: Ints) -> NDArray[Any]:

@@ -1,8 +1,8 @@
-"""Conversion of a growth state to and from columns: the evidence, and the tree as far as it is grown.
+"""Conversion of a growth state to and from columns: the evidence, and the tree as of the last look.
 
-The tree is a function of the evidence; it is saved so that a restart need not count all rows again. Its counts are
-saved; entropies are not, since they follow from the counts and are needed only for nodes that change. Shelves are not
-saved either.
+The tree is a function of the evidence. It is saved so that a restart need not count all rows again: with its counts,
+but without its entropies, which follow from the counts and are needed only for nodes that change, and without its
+shelves.
 """
 
 from collections.abc import Mapping
@@ -39,14 +39,23 @@ class SavedEvidence:
     asked : QueryPosition or None
         Position of the newest answered or refused query.
     columns : mapping of str to array
-        Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
-        numbers; ``warmup`` values of the rows that set the bins; ``later`` how many attributes rows have now, and of
-        attributes that came later, the rows before them and the first of them, with ``later.0``, ``later.1``, ... their
-        values in the rows that set their bins; behind ``parts.`` the codes that uncertain cells allow, and behind
-        ``warmup_parts.`` the values, of those in rows that set bins, see `UncertainCells`; ``answered`` rows, and the
-        ``pushed`` numbers of their contours before anybody answered; of a tree with a memory ``moments`` when each row
-        was first labelled; behind ``tree.`` those of `saved_tree`, which may be missing. The arrays may be views, which
-        are valid until the state grows.
+        The columns below. The arrays may be views, which are valid until the state grows.
+
+    Notes
+    -----
+    The columns are
+
+    - ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,) of the rows, see `Sample`; ``contours`` (d, l) by number;
+    - ``warmup``: the values of the rows that set the bins;
+    - ``later`` (1 + groups, 2): the number of attributes that rows have now and 0; then, for each group of attributes
+      that were added later, the number of rows before them and the number of the first of them. ``later.0``,
+      ``later.1``, ... have the values of each group in the rows that set its bins;
+    - with the prefix ``parts.``, the codes that uncertain cells allow; with ``warmup_parts.``, the values that they
+    allow
+      in rows that set bins (`UncertainCells`);
+    - ``answered`` rows, and ``pushed``: the numbers of their contours before anybody answered;
+    - ``moments``, if the tree has a memory: when each row was first labelled;
+    - with the prefix ``tree.``, the columns of `saved_tree`, which may be missing.
     """
 
     answers: int
@@ -77,7 +86,7 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
 
 
 def restored_state(specification: Specification, saved: SavedEvidence) -> GrowthState:
-    """Return the state with this evidence; raise `ValueError` if columns do not fit the specification or each other.
+    """Return the state with this evidence.
 
     Parameters
     ----------
@@ -85,6 +94,11 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
         The specification at the time of saving.
     saved
         Result of `saved_evidence`; it is copied.
+
+    Raises
+    ------
+    ValueError
+        If columns do not fit the specification or each other.
     """
     columns, state = saved.columns, GrowthState(specification)
     _check_columns(specification, columns)
@@ -148,12 +162,16 @@ _NODE_COLUMNS: Final = (
 
 
 def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
-    """Return the columns of the tree as of the last read; empty if there was none.
+    """Return the columns of the tree as of the last look; empty if there was none.
 
-    Of each node, in pre-order: the columns of `NodeColumns`, ``rivals`` as int8, ``above`` the place of its parent, and
-    whether it is ``kept`` with counts. Of those that are: how many contours are ``used``, and their blocks one after
-    the other in ``pool``; ``deep_used`` and ``deep_pool`` at the greatest depth. Of each row: ``after``. Of rows that
-    have ``changed`` since: contour and openness ``before``. And ``widths`` of the layout, and rows that are ``taken``.
+    - For each node, in pre-order: the columns of `NodeColumns`, with ``rivals`` as int8; ``above``, the index of its
+      parent; and ``kept``, whether it has counts.
+    - For each node with counts: ``used``, the number of contours in its block, and the blocks, concatenated in
+    ``pool``;
+      for nodes at the greatest depth these are ``deep_used`` and ``deep_pool``.
+    - For each row: ``after``, its link in the list of a leaf.
+    - ``changed``: the rows whose label changed since the look; ``before``: their contour, and whether they were open.
+    - ``widths`` of the layout, and ``taken``, the number of rows in the tree.
     """
     tree = live._tree
     if tree is None:
@@ -180,7 +198,7 @@ def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
 
 
 def restore_tree(live: LiveTree, columns: Columns) -> None:
-    """Restore a saved tree for rows without one; raise `ValueError` if the columns contradict each other."""
+    """Restore a saved tree in a `LiveTree` that has none; raise `ValueError` if the columns contradict each other."""
     for name, shape in (("widths", (len(live._arities),)), ("taken", (1,))):
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
@@ -227,7 +245,7 @@ def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
 
 
 def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
-    """Return new blocks with the contents from `_packed_blocks`."""
+    """Return new blocks with the contents that `_packed_blocks` returned."""
     used, pool = np.array(used, np.int32), np.array(pool, np.int32)  # kernels need writable memory
     slots = tally.layout.slot_count
     blocks = tally.open_blocks(used.size)
@@ -250,7 +268,7 @@ def _block_places(used: Ids, slots: int) -> tuple[Ints, int]:
 
 
 def _check_tree(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
-    """Check saved columns, since the compiled loops do not check bounds."""
+    """Raise `ValueError` if saved columns are inconsistent, since the compiled loops do not check bounds."""
     n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
     widths = nodes.width
     _check_range("taken", columns["taken"], 0, n + 1)

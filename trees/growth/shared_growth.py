@@ -1,8 +1,8 @@
-"""Trees over codes whose rows may go down several branches, in parts (theory §14); they are grown anew at each read.
+"""Trees over codes whose rows may go down several branches, in parts (theory §14); they are grown anew at each look.
 
 An uncertain cell allows several codes. The weight of its row is shared among them in proportion to the node's rows with
 each of these codes, so every new row changes the weights of all uncertain rows, and with them the counts of all cells
-below: nothing can be kept between reads. Trees of rows without uncertain cells grow incrementally
+below: nothing can be kept between looks. Trees of rows without uncertain cells grow incrementally
 (`quercus.trees.growth.incremental`).
 
 For choosing queries, a row is assigned to one leaf: it follows the largest of its parts at each split.
@@ -43,14 +43,14 @@ from quercus.trees.tree.node import Path
 
 @dataclass(frozen=True, slots=True)
 class ContestedChoice(SplitChoice):
-    """A choice, with the splits that may be the best."""
+    """A choice, with the splits that no other dominates."""
 
     rivals: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class CodeTests:
-    """The splits of a node with two populated branches, and their cells; see `quercus.trees.rules.choice.SplitCells`.
+    """The populated splits of a node, and their cells; see `quercus.trees.rules.choice.SplitCells`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class CodeTests:
     counts
         Counts of contours in the cells.
     size
-        (c,) weight of each.
+        (c,) weight of the rows in each cell.
     """
 
     split: Ints
@@ -81,7 +81,7 @@ class CodeRules(EvidentialRules):
     uncertain
         The codes that uncertain cells allow, by attribute.
     limits
-        Rules of growth.
+        The limits of growth.
     home
         The rows assigned to each node for choosing queries, by path; see the module docstring.
     """
@@ -92,13 +92,13 @@ class CodeRules(EvidentialRules):
     home: dict[Path, Ints] = field(default_factory=dict)
 
     def root(self) -> OpenNode:
-        """Return the place of all rows."""
+        """Return the root, with all rows."""
         rows = np.arange(len(self.sample.ids))
         self.home[()] = rows
         return OpenNode((), rows, tuple(range(self.sample.splits.split_count)))
 
     def choose_split(self, place: OpenNode) -> ContestedChoice | None:
-        """Return the choice, or None when no split has two populated branches."""
+        """Return the choice, or None if no split is populated."""
         tests = self.node_tests(place)
         if tests is None:
             return None
@@ -125,7 +125,7 @@ class CodeRules(EvidentialRules):
         return compared_intervals(tests.split, found)
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-        """Return a child for every populated branch, in order; the split is spent."""
+        """Return a child for every populated branch, in order; the split cannot be used again below."""
         split = choice.attribute
         splits, k = self.sample.splits, int(self.sample.splits.attribute[split])
         branch = splits.branches_of(split, self.sample.codes[place.rows, k])
@@ -156,7 +156,10 @@ class CodeRules(EvidentialRules):
         return found
 
     def open_cells(self, place: OpenNode, k: int) -> tuple[Ints, Floats] | None:
-        """Return the positions (u,) of a node's rows with an uncertain cell, and their shares (u, codes)."""
+        """Return the positions (u,) of a node's rows with an uncertain cell, and the shares of their codes (u, codes).
+
+        None if attribute `k` is certain in all rows of the node.
+        """
         column = self.uncertain.get(k)
         found = None if column is None else column.among(place.rows)
         if found is None:
@@ -180,7 +183,7 @@ class CodeRules(EvidentialRules):
         return at, shares
 
     def _reachable(self, place: OpenNode, k: int) -> Bools:
-        """Return the codes of an attribute that pass the tests above a node."""
+        """Return, for each code of an attribute, whether it passes the tests above a node."""
         splits = self.sample.splits
         codes = np.arange(splits.arities[k])
         found = np.ones(codes.size, dtype=bool)
@@ -190,7 +193,7 @@ class CodeRules(EvidentialRules):
         return found
 
     def node_tests(self, place: OpenNode) -> CodeTests | None:
-        """Return the splits of a node with their cells; None when there is none."""
+        """Return the populated splits of a node with their cells; None if there are none."""
         sample, splits = self.sample, self.sample.splits
         used, labels = np.unique(sample.ids[place.rows], return_inverse=True)
         labels, weights = labels.ravel(), sample_weights(sample, place)
@@ -209,16 +212,16 @@ class CodeRules(EvidentialRules):
                 tests = counted[counted.any(axis=1)][np.newaxis]
                 chosen = mine
             else:
-                bins, lost = counted[: cuts + 1], counted[cuts + 1 :].sum(axis=0)
+                bins, missing = counted[: cuts + 1], counted[cuts + 1 :].sum(axis=0)
                 below, above = np.cumsum(bins, axis=0), np.cumsum(bins[::-1], axis=0)[-2::-1]
                 informative = np.flatnonzero(bins[:-1].any(axis=1) & above.any(axis=1))
                 if informative.size:
                     sides = [below[informative], above[informative]]
-                    if lost.any():
-                        sides.append(np.broadcast_to(lost, sides[0].shape))
+                    if missing.any():
+                        sides.append(np.broadcast_to(missing, sides[0].shape))
                     tests, chosen = np.stack(sides, axis=1), splits.first_splits[k] + informative
                 else:
-                    tests = np.stack([below[-1], lost])[np.newaxis]
+                    tests = np.stack([below[-1], missing])[np.newaxis]
                     tests, chosen = tests[:, tests.any(axis=(0, 2))], splits.first_splits[[k]]
                 spent = ~np.isin(chosen, mine)
                 tests, chosen = tests[~spent], chosen[~spent]
@@ -241,7 +244,7 @@ class CodeRules(EvidentialRules):
         )
 
     def _code_counts(self, place: OpenNode, k: int, labels: Ints, size: int, own: Floats) -> Floats:
-        """Return the weight of each pair of a code and a contour at a node, (codes, contours)."""
+        """Return the weight of the rows with each pair of code and contour at a node, (codes, contours)."""
         arity, opened = self.sample.splits.arities[k], self.open_cells(place, k)
         settled = own
         if opened is not None:
@@ -265,7 +268,7 @@ class SharedGrowth:
     Parameters
     ----------
     rules
-        The rules, with the rows.
+        The rules of growth, which hold the rows.
     """
 
     def __init__(self, rules: CodeRules) -> None:

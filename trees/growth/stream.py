@@ -1,8 +1,8 @@
 """The service's fold over the log: events in, tree and agenda out.
 
-The result does not depend on how the log was divided into calls: a state has the evidence, and tree and agenda are
-functions of it. The tree is updated in one sweep (`quercus.trees.growth.incremental`) when it is read; only parts that
-may have changed are recomputed.
+The result does not depend on how the log was divided into calls: a state holds the evidence, and its tree and agenda
+are functions of it. The tree is updated in one sweep (`quercus.trees.growth.incremental`) when it is read; only parts
+that may have changed are recomputed.
 """
 
 import copy
@@ -69,7 +69,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An oracle could not tell."""
+    """An oracle could not tell the class of instance number `instance`."""
 
     instance: int
     asked: QueryPosition
@@ -117,16 +117,16 @@ class LaterAttributes:
     values: Floats
 
     def after_rows(self, values: Floats, most: int) -> "LaterAttributes":
-        """Return the attributes after further rows (n, K)."""
+        """Return these attributes after further rows (n, K), of which values are kept until there are `most`."""
         mine = values[: most - len(self.values), self.first : self.first + self.values.shape[1]]
         return replace(self, values=np.concatenate([self.values, mine])) if len(mine) else self
 
     def sets_bins(self, row: int, k: int, most: int) -> bool:
-        """Return whether a value of attribute `k` in a row of the log is one that sets its bins."""
+        """Return whether the value of attribute `k` in this row of the log is one of those that set its bins."""
         return self.row <= row < self.row + most and self.first <= k < self.first + self.values.shape[1]
 
     def setting_rows(self, most: int) -> Floats:
-        """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that rows are rarely encoded anew."""
+        """Return the rows that set the bins: the first 1, 2, 4, ..., `most`, so that rows are rarely encoded anew."""
         count = len(self.values)
         return self.values[: count if count in {0, most} else 1 << (count.bit_length() - 1)]
 
@@ -148,11 +148,11 @@ class GrowthState:
     specification
         The current specification.
     small
-        Nodes with fewer rows are grown again rather than updated; the tree does not depend on it. The default depends
-        on the attributes.
+        Nodes with fewer rows are grown again rather than updated; the tree does not depend on it. None: a default that
+        depends on the attributes.
     attributes
-        Number of attributes that rows have initially, the first ones; None: all. `Respecified` adds the others. Before
-        that, their values are missing, and their bins are set by the rows after it.
+        How many of the attributes the rows have initially, from the first on; None: all. A `Respecified` event adds the
+        others: their values are missing in earlier rows, and later rows set their bins.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class GrowthState:
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
         self._later: tuple[LaterAttributes, ...] = ()
         self._attributes = len(specification.attributes) if attributes is None else attributes
-        self._warmup_parts: Parts = {}  # of their uncertain values
+        self._warmup_parts: Parts = {}  # uncertain values of these rows
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # pushed contour of answered rows
         self._small = small
@@ -248,12 +248,14 @@ class GrowthState:
         forest: Any = None,
         strategy: QueryStrategy | None = None,
     ) -> tuple[Query, ...]:
-        """Return up to `limit` queries, in order, within the rest of the budget, and not about `closed` rows.
+        """Return the next queries, in order, within the rest of the budget.
 
         Parameters
         ----------
-        limit, closed
-            See above.
+        limit
+            Greatest number of queries.
+        closed
+            (n,) whether a row must not be asked about now; None: no row.
         forest
             The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it selects the queries instead of
             the tree.
@@ -286,7 +288,7 @@ class GrowthState:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of values into the codes of this tree."""
+        """The encoder that turns values into the codes of this tree."""
         return Encoder(self.specification.attributes, self._edges)
 
     def names(self, learned: Mapping[int, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -310,7 +312,7 @@ class GrowthState:
             if rows.size == live.count:
                 self._remembered = live, None
             else:
-                live.follow_rules(rules_of(self.specification))  # its own tree is not read again
+                live.follow_rules(rules_of(self.specification))  # drops its own tree, which is not read again
                 sample, tree = live.sample, self._empty_tree()
                 place = {int(row): at for at, row in enumerate(rows)} if live.parts else {}
                 parts = {(place[i], k): each for (i, k), each in live.parts.items() if i in place}

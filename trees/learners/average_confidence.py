@@ -7,7 +7,7 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
 
-CONFIDENCE_ROWS = 1_000  # maximum number of rows that are predicted
+CONFIDENCE_ROWS = 1_000  # greatest number of rows that are predicted for it
 _LEAF = -1
 
 
@@ -31,7 +31,7 @@ class AverageConfidence:
 
     @classmethod
     def of(cls, predicted: Ints, theta: Floats) -> "AverageConfidence | None":
-        """Return the confidence in the classes (n,), given the probabilities (n, l); None without rows.
+        """Return the average confidence in the predicted classes (n,), given probabilities (n, l); None without rows.
 
         Examples
         --------
@@ -43,7 +43,7 @@ class AverageConfidence:
 
     @classmethod
     def of_tree(cls, flat: FlatTree) -> "AverageConfidence | None":
-        """Return the confidence of a tree in the rows it grew from; None if there are none."""
+        """Return the average confidence of a tree in the rows from which it grew; None if there are none."""
         leaves = np.flatnonzero((flat.attribute == _LEAF) & (flat.count > 0))
         count = flat.count[leaves]
         if not leaves.size:

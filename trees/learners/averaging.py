@@ -95,7 +95,7 @@ def mass_weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
 
 
 def discounted_masses(table: Table, place: OpenNode) -> dict[MassFunction, int]:
-    """Return the rows' mass functions, each discounted by the part that is here, and their multiplicities."""
+    """Return the rows' mass functions, each discounted at the part of its row that is here, with multiplicities."""
     totals: dict[MassFunction, float] = {}
     parts = node_weights(table, place) / table.weights[place.rows]
     for row, part in zip(place.rows.tolist(), parts.tolist(), strict=True):
@@ -127,7 +127,7 @@ def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
 
 
 def mass_summary(mass: MassFunction, weight: float, *, conflict: bool = False) -> NodePrediction:
-    """Return the prediction of a node with this mass and this weight: its BetP, and its belief and plausibility."""
+    """Return the prediction of a node with this mass function and weight: its BetP, belief and plausibility."""
     theta = tuple(pignistic(mass).tolist())
     plausibility = tuple(mass.contour().tolist())
     return NodePrediction(

@@ -69,7 +69,7 @@ class BeliefEntropy(TreeLearner):
     max_depth: int | None = MAX_DEPTH.dataclass_field()
 
     def check_classes(self, size: int) -> None:
-        """Refuse more than 16 classes for LBE and IBE."""
+        """Raise `InvalidInput` for more than 16 classes with LBE or IBE."""
         if size > MAX_MASS_CLASSES and self.leaf != "OBE":
             raise InvalidInput(
                 "leaf", f"is {self.leaf!r}, of {size} classes; above {MAX_MASS_CLASSES} take 'OBE'"
@@ -81,7 +81,7 @@ class BeliefEntropy(TreeLearner):
         return own if self.min_instances is not None else own | {"min_instances": self.least_weight(size)}
 
     def least_weight(self, size: int) -> int:
-        """Return the weight below which a node is a leaf: 5 per class, since fewer do not determine a deviation."""
+        """Return the weight below which a node is a leaf; by default 5 per class, as fewer determine no deviation."""
         return self.min_instances or max(1, INSTANCES_PER_CLASS * size)
 
     def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
@@ -114,9 +114,9 @@ class EntropyChoice(SplitChoice):
 
 @dataclass(frozen=True, eq=False)
 class EntropyRules(GrowthRules):
-    """Rules: the smallest mean Deng entropy; a branch for every class with the highest density for some row.
+    """Rules: the smallest mean Deng entropy; a branch for every class that has the highest density for some row.
 
-    The gain of an attribute shown in the tree is minus its mean entropy; of tied attributes, the first is chosen. An
+    The tree shows minus the mean entropy of an attribute as its gain. Of tied attributes, the first is chosen. An
     attribute is tested at most once on a path.
 
     Parameters
@@ -174,7 +174,7 @@ class EntropyRules(GrowthRules):
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         """Return the populated children, in order of class."""
         if not isinstance(choice, EntropyChoice) or choice.component is None:
-            raise TypeError("these rules made the choice")
+            raise TypeError("the choice must come from these rules")
         k = choice.attribute
         column = self.table.values[place.rows, k]
         logs = choice.component.log_densities(column)
@@ -184,7 +184,7 @@ class EntropyRules(GrowthRules):
         return [place.child(k, code, place.rows[codes == code], left) for code in np.unique(codes).tolist()]
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction by the leaf rule; for IBE, which needs an instance, a node has that of OBE."""
+        """Return the prediction by the leaf rule. IBE needs an instance to predict, so its nodes show that of OBE."""
         return self._from_path(place) if self.learner.leaf == "LBE" else self._from_labels(place)
 
     def _from_labels(self, place: OpenNode) -> NodePrediction:

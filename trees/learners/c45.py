@@ -33,12 +33,11 @@ MOST_BESIDE_A_THRESHOLD = 25.0  # rows; as in the C4.5 program
 class C45(TreeLearner):
     """C4.5 (Quinlan 1993), from the rows whose label names one class.
 
-    Source: Quinlan's book and program; theory §7 lists their differences. A nominal attribute has a branch per value; a
-    number is split in two at the threshold of largest gain. A row whose value is missing goes down every branch, in
-    proportion to the branch's weight of rows with a value. With a `min_branch` of 1, no `average_gain` and no
-    `confidence`, the trees of nominal attributes are those of ABC4.5 at α = 1 without queries. With a `min_side` of 0
-    and no `threshold_cost`, so are those of numbers, except for thresholds of equal gain, of which the C4.5 program
-    takes the lowest.
+    Source: theory §7, after Quinlan's book and program. A nominal attribute has a branch per value; a number is split
+    in two at the threshold of largest gain. A row whose value is missing goes down every branch, in proportion to the
+    branch's weight of rows with a value. With a `min_branch` of 1, no `average_gain` and no `confidence`, the trees of
+    nominal attributes are those of ABC4.5 at α = 1 without queries. With a `min_side` of 0 and no `threshold_cost`, so
+    are those of numbers, except that of thresholds of equal gain C4.5 takes the lowest.
     """
 
     name: ClassVar[str] = "c45"
@@ -99,7 +98,7 @@ class RatioRules(GainRules):
             gains = known_gains(found.sums)
             best, firsts = found.lowest_best(gains), found.first_splits()
             gain = gains[best]
-            if self.learner.threshold_cost:  # a single test, as of a nominal attribute, costs nothing
+            if self.learner.threshold_cost:  # a single test, as nominal attributes have, costs nothing
                 count = np.append(firsts[1:], gains.size)[: len(firsts)] - firsts
                 gain -= np.log2(count) / found.sizes[best].sum(axis=1)
             ratio = gain / share_entropy(found.sizes[best])

@@ -23,7 +23,7 @@ class Between:
     Raises
     ------
     InvalidInput
-        When an end is not a number, or `low` exceeds `high`.
+        If an end is not a number, or `low` exceeds `high`.
     """
 
     low: float
@@ -132,7 +132,7 @@ class UncertainValues:
             yield self.take(np.arange(start, min(start + size, len(self))))
 
     def ranges(self) -> tuple[Ints, Floats, Floats]:
-        """Return every cell as ranges: the start of those of cell ``row K + k``, (n K + 1,), and their ends.
+        """Return every cell as ranges: where those of cell ``row K + k`` begin, (n K + 1,), and the ends of all ranges.
 
         A known number has one range, an unknown value none.
         """

@@ -72,13 +72,13 @@ class Gaussians:
         flip = a > 0
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
         upper, lower = log_ndtr(b), log_ndtr(a)
-        with np.errstate(divide="ignore", invalid="ignore"):  # too narrow, or too far out, for any accuracy
+        with np.errstate(divide="ignore", invalid="ignore"):  # ranges too narrow or too far out to compute
             logs = upper + np.log1p(-np.exp(np.minimum(lower - upper, 0.0)))
         logs = np.where(np.isnan(logs), -np.inf, logs)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         narrow = np.isneginf(logs).all(axis=1)
         middle = low[narrow] / 2 + high[narrow] / 2
-        logs[narrow] = self.log_densities(middle[:, 0])  # proportional, which suffices
+        logs[narrow] = self.log_densities(middle[:, 0])  # proportional to the probability, which suffices
         return logs
 
 
@@ -131,7 +131,7 @@ def fit_frequencies(
     arity
         Number of values, ``r``.
     contours, weights
-        (n, l) and (n,).
+        (n, l) contours and (n,) weights of the rows.
     epsilon, max_steps
         See `quercus.trees.learners.mixture.fit_mixtures`.
     """
@@ -171,16 +171,16 @@ def _maximise_frequencies(codes: Ints, arity: int, shares: Floats) -> Frequencie
 def fit_components(
     table: Table, rows: Ints, attributes: tuple[int, ...], floor: Floats
 ) -> tuple[Component, ...]:
-    """Fit every attribute at a node.
+    """Fit the densities of some attributes at a node.
 
     Parameters
     ----------
     table
         All rows.
     rows
-        Those of the node.
+        Numbers of the rows of the node.
     attributes
-        Indices of the attributes.
+        Numbers of the attributes.
     floor
         (K,) minimum deviation of every column, see `quercus.trees.learners.mixture.column_floor`.
     """

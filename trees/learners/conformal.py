@@ -26,11 +26,11 @@ STRATA = 5
 FIRST_BLOCKS = 4
 """Number of blocks of ordered scores before the first correction of the threshold."""
 LAST_BLOCKS = 14
-"""Number of last blocks of ordered scores of which the threshold is a quantile."""
+"""Number of blocks of ordered scores, up to the last, of which the threshold is a quantile."""
 CORRECTION = 0.1
-"""Share of the excess or deficit of misses in a block by which the next coverage is corrected."""
+"""Share of a block's excess or deficit of misses by which the next share of misses is corrected."""
 LEAST_MISSED = 5e-4
-"""Minimum share of rows that a corrected threshold excludes, and that it includes."""
+"""Least share of rows that a corrected threshold is meant to miss, and to cover."""
 POWERS = 4.0 ** (np.array(sorted(range(-12, 13), key=abs)) / 12)
 """Candidate powers of predicted probabilities, from 1 outwards to ¼ and 4."""
 LEAST_LIKELY = 1e-3
@@ -38,7 +38,7 @@ LEAST_LIKELY = 1e-3
 
 
 class Basis(StrEnum):
-    """The kind of rows whose scores give the threshold."""
+    """The kind of rows whose scores determine the threshold."""
 
     NONE = "none"
     """No rows: every set is the whole frame."""
@@ -55,8 +55,8 @@ class Calibration:
     Parameters
     ----------
     scores
-        (n,) ascending: the k-th is the smallest score at which k rows are covered. For precise labels of equal weight,
-        these are the rows' own scores; for others, see `Calibration.of`.
+        (n,) ascending: the k-th is the smallest score at which k rows are covered. With precise labels of equal weight,
+        these are the rows' own scores; otherwise see `Calibration.of`.
     basis
         The kind of rows.
     in_order
@@ -73,19 +73,19 @@ class Calibration:
     ) -> "Calibration":
         """Return the calibration from rows.
 
-        A row whose label is uncertain is covered to the degree of the probability of the classes in its set given its
-        label and its prediction, see `likely_classes`.
+        A row whose label is uncertain is covered in part: by the probability, given its label and its prediction, of
+        the classes in its set, see `likely_classes`.
 
         Parameters
         ----------
         theta
             (n, l) probabilities that were predicted without the rows' labels.
         contours
-            (n, l) of the labels.
+            (n, l) contours of the labels.
         basis
             The kind of rows.
         weights
-            (n,) weights of the rows, relative to their mean; None: all equal.
+            (n,) weights of the rows, of which only the proportions matter; None: all equal.
 
         Examples
         --------
@@ -111,11 +111,11 @@ class Calibration:
         return cls(np.concatenate(scores), Basis.LABELLED, in_order=True)
 
     def threshold(self, coverage: float) -> float:
-        """Return the largest score of a class in a set; infinite if too few rows are scored.
+        """Return the largest score that a class in a set may have; infinite if too few rows are scored.
 
-        Of n scores it is the ``ceil((n + 1) · coverage)``-th. Ordered scores may drift: of these, only the last 14
-        blocks count, and the coverage is corrected, block after block, by the excess or deficit of misses of earlier
-        thresholds.
+        Of n scores it is the ``ceil((n + 1) · coverage)``-th. Scores in order may drift: of these, only the last 14
+        blocks count (more where the coverage requires it), and the coverage is corrected, block after block, by the
+        excess or deficit of misses of earlier thresholds.
 
         Raises
         ------
@@ -234,9 +234,9 @@ def margins(theta: Floats) -> Floats:
 
 
 def like_all_rows(scored: Floats, others: Floats, count: float) -> Floats:
-    """Return weights (n,) that make scored rows represent all rows by their margins: post-stratification.
+    """Return weights (n,) with which scored rows represent all rows by their margins (post-stratification).
 
-    Rows for queries are selected by their margin, so they are harder than others.
+    Queries select rows by their margin, so these rows are harder than others.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def like_all_rows(scored: Floats, others: Floats, count: float) -> Floats:
     others
         (m,) margins of rows without a score.
     count
-        Number of rows that these represent.
+        Number of rows that `others` represent.
     """
     if not others.size or not scored.size:
         return np.ones(len(scored))

@@ -1,7 +1,7 @@
-"""Two kinds of doubt about a class: overlap, which further labels do not reduce, and ignorance, which they do.
+"""Two kinds of doubt about a class: overlap, which further labels hardly reduce, and ignorance, which they do reduce.
 
-The doubt of a prediction is the entropy of its probabilities. Overlap is the part that would remain if nothing were to
-be learned beyond the classes of the labelled rows (theory §10.9).
+The doubt of a prediction is the entropy of its probabilities. Theory §10.9 defines the part of it that is overlap; the
+rest is ignorance.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Doubt:
     Parameters
     ----------
     overlap
-        (n,) bits that further labels will hardly reduce: rows of several classes are alike.
+        (n,) bits of doubt because rows of several classes are alike; further labels hardly reduce it.
     ignorance
-        (n,) bits that further labels will reduce: too little is known about rows like this one.
+        (n,) bits of doubt because too little is known about rows like this one; further labels reduce it.
     """
 
     overlap: Floats
@@ -35,7 +35,7 @@ class Doubt:
         theta
             (n, l) probabilities.
         overlap
-            (n,) bits, capped at the entropy.
+            (n,) overlap in bits; what exceeds the entropy is cut off.
 
         Examples
         --------

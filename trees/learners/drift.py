@@ -17,9 +17,9 @@ from quercus.belief.arrays import Ints
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 
 CONFIDENCE: Final = 0.02
-"""Level of the test of the accuracy, divided by the logarithm of the window's length (ADWIN)."""
+"""Level of the test of the accuracy; it is divided by the logarithm of the window's length (ADWIN)."""
 ROWS_LEVEL: Final = 1e-3
-"""Level of the test of the rows, divided by the number of attributes."""
+"""Level of the test of the rows; it is divided by the number of attributes."""
 RECENT_ROWS: Final = 500
 REFERENCE_ROWS: Final = 2_000
 """Number of rows before the recent ones, with which these are compared; with fewer than `RECENT_ROWS` there is no
@@ -34,14 +34,14 @@ LEAST_EXPECTED: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class AccuracyFall:
-    """The accuracy on recent labels fell.
+    """A fall of the accuracy on recent labels.
 
     Attributes
     ----------
     before, since
         Mean accuracy before the change, and since, in [0, 1].
     labels
-        Number of labels since.
+        Number of labels since the change.
     """
 
     before: float
@@ -56,10 +56,10 @@ class Drift:
     Attributes
     ----------
     accuracy
-        The fall of the accuracy, if any.
+        The fall of the accuracy; None if there is none.
     attributes
-        Number of each attribute whose values differ in the recent rows, and the total variation distance from
-        those before, the largest first.
+        The attributes whose values differ in the recent rows from those before: number and total variation distance of
+        each, the largest distance first.
     """
 
     accuracy: AccuracyFall | None = None
@@ -101,15 +101,15 @@ def changed_attributes(
 ) -> list[tuple[int, float]]:
     """Return the attributes whose codes differ between the recent rows and those before, the most changed first.
 
-    By a two-sample χ² test of the counts of codes (missing values have one), at a level divided by the number of
-    attributes.
+    The test is a two-sample χ² test of the counts of codes (missing values have a code), at a level divided by the
+    number of attributes.
 
     Parameters
     ----------
     codes
         (n, K) codes of all rows.
     starts
-        (K,) first row of the log with each attribute.
+        (K,) number of the first row that has each attribute.
     level
         Level of the test for all attributes together.
 

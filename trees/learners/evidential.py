@@ -168,9 +168,9 @@ def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw 
         Its parameters.
     cuts
         Candidate cuts of each attribute, ascending, for all nodes; `max_cuts` is then ignored. Of cuts that divide the
-        rows of a node equally, the lowest is the candidate. None: each node has its own cuts.
+        rows of a node in the same way, only the lowest counts. None: each node has its own cuts.
     draw
-        A forest's draws.
+        The draws of a forest (`quercus.trees.growth.batch.Draw`).
 
     Raises
     ------
@@ -235,7 +235,7 @@ class NodeTests:
 
 
 class EvidentialRules(GrowthRules):
-    """The rules of every tree of uncertain labels: when a node stops, which split is best, what a leaf predicts.
+    """The rules that all evidential trees share: when a node stops, which split is best, what a leaf predicts.
 
     Attributes
     ----------
@@ -457,7 +457,7 @@ def evidential_prediction(
 
 
 def sample_weights(sample: Sample, place: OpenNode) -> Floats | None:
-    """Return the weights of a node's rows there, (m,); None if each counts once."""
+    """Return the weights that a node's rows have at the node, (m,); None if each counts once."""
     if place.weights is not None:
         return place.weights
     return None if sample.weights is None else sample.weights[place.rows]

@@ -32,16 +32,16 @@ from quercus.trees.tree.flat import FlatTree
 Vote = Literal["label", "mass"]
 Share = Literal["root", "half", "all"]
 
-MASS_CELLS = 1 << 22  # maximum rows times sets held at once when masses are combined
+MASS_CELLS = 1 << 22  # maximum number of rows times sets that are combined at once
 
 
 def attributes_drawn(share: Share | int, count: int) -> int:
-    """Return the number of attributes out of `count` that a forest draws: ``⌈√count⌉`` (usual), half, all, or a number.
+    """Return how many of `count` attributes a forest draws: ``⌈√count⌉`` (the usual choice), half, all, or a number.
 
-    Half is better than the root for belief-entropy trees with many attributes. In them a row goes to the class of
-    highest density, so a split by a weak attribute misleads the whole subtree. On the dog pictures of the credal data
-    sets (47 attributes, 4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right for .71 of the rows with ``⌈√m⌉``
-    attributes per node, and for .815 with ``⌈m/2⌉``.
+    For belief-entropy trees with many attributes, ``"half"`` is better than ``"root"``. In these trees a row goes to
+    the class of highest density, so a split by a weak attribute misleads the whole subtree. On the dog pictures of the
+    credal data sets (47 attributes, 4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right for .71 of the rows with
+    ``"root"``, and for .815 with ``"half"``.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class Forest(Learner):
         return self.base.takes_pruning
 
     def check_classes(self, size: int) -> None:
-        """Refuse more than 16 classes for a vote of masses, and numbers of classes that its trees refuse."""
+        """Raise `InvalidInput` for more than 16 classes with a vote of masses, or for what its trees refuse."""
         self.base.check_classes(size)
         if size > MAX_MASS_CLASSES and self.vote == "mass":
             raise InvalidInput("vote", f"is 'mass', of {size} classes; above {MAX_MASS_CLASSES} take 'label'")

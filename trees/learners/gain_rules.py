@@ -1,4 +1,4 @@
-"""Rules shared by trees of tables: splits of largest gain, a branch per code, leaves with the mean class shares."""
+"""Rules that several learners share: splits of largest gain, a branch per code, leaves with the mean class shares."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,8 +52,8 @@ class GainRules(GrowthRules):
     learner
         Limits of the tree.
     stop_without_gain
-        Whether a node is a leaf if no split gains anything. If False, it is split by the first attribute, unless it is
-        of one class; this may help further down, as for an exclusive or.
+        Whether a node is a leaf if no split gains anything. If false, it is split by the first attribute, unless all
+        its rows are of one class; this may help further down, as with an exclusive or.
     """
 
     table: Table

@@ -1,13 +1,13 @@
-"""Learners: each is a class in its own module, whose fields are its parameters, and which fits models to tables.
+"""Learners: each is a class in a module of its own, whose fields are its parameters, and which fits models to tables.
 
 A package declares its learners as entry points of the group ``quercus.learners``, by name. Everything else is derived
 from the class: the checks of parameters and their errors, the encoding on the wire, ``--parameter`` of the command line
 and ``quercus learners``, the console's form, the estimator, and the page of parameters. For an example, see
 docs/howto/write-a-learner.md.
 
-A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names a single class, and an E2M
-tree with `informed_only` from those with an informative label. If there are no such rows, or no rows at all, the model
-is a single leaf: every class is possible.
+A learner sees only rows whose label it can use: ID3 and C4.5 learn from rows whose label names a single class, and an
+E2M tree with `informed_only` from rows with an informative label. If there are no such rows, the model is a single leaf
+in which every class is possible.
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ class Learner(SpecifiedLearner, ABC):
         Parameters
         ----------
         table
-            One row or more.
+            The rows, at least one.
         executor
             Runs parts of the work; by default, this process does. The model does not depend on it.
         """
@@ -113,7 +113,7 @@ class TreeLearner(Learner):
         """Grow a tree; in a forest, from the attributes that `draw` yields (`quercus.trees.growth.batch.grow_tree`)."""
 
     def usable_rows(self, table: Table) -> Table | None:
-        """Return the rows from which it learns; None if there are none."""
+        """Return the rows from which the learner learns; None if there are none."""
         return table
 
     def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:

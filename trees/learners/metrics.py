@@ -96,7 +96,7 @@ def discounted_accuracy(sets: ArrayLike, truth: ArrayLike) -> Floats:
 
 
 def u65(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``1.6 x - .6 x²`` over the rows, ``x`` and the arguments as in `discounted_accuracy`.
+    """Return the mean of ``1.6 x - .6 x²`` over the rows, with ``x`` and the arguments of `discounted_accuracy`.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def u65(sets: ArrayLike, truth: ArrayLike) -> float:
     0.65
     """
     x = discounted_accuracy(sets, truth)
-    return float((x + 0.6 * x * (1 - x)).mean())  # as above, exact at x = 1
+    return float((x + 0.6 * x * (1 - x)).mean())  # the same polynomial, in a form that is exact at x = 1
 
 
 def u80(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, ``x`` and the arguments as in `discounted_accuracy`.
+    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, with ``x`` and the arguments of `discounted_accuracy`.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def expected_accuracy(pignistic: ArrayLike, predicted: ArrayLike, weights: Array
     predicted
         (n,) indices of the predicted classes, in [0, l).
     weights
-        (n,) of the rows; None: all the same.
+        (n,) weight of each row; None: all the same.
 
     Raises
     ------
@@ -161,13 +161,13 @@ class SetScores:
     discounted_accuracy
         Mean discounted accuracy.
     determinacy
-        Share of rows with one class predicted.
+        Share of the rows whose set is a single class.
     single_accuracy
-        Accuracy on those; NaN when there are none.
+        Accuracy on these rows; NaN if there are none.
     set_accuracy
-        Share of the other rows whose set holds the true class; NaN when there are none.
+        Share of the other rows whose set contains the true class; NaN if there are none.
     set_size
-        Mean number of classes in the sets of these other rows; NaN when there are none.
+        Mean number of classes in the sets of the other rows; NaN if there are none.
     """
 
     u65: float

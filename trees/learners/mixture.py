@@ -34,14 +34,14 @@ class Mixtures:
     Parameters
     ----------
     proportions
-        (K, l) share of each class, summing to 1 in each row; 0 exactly for classes that no row can have; equal if no
-        value is known.
+        (K, l) share of each class; the shares of an attribute sum to 1. They are 0 exactly for classes that no row can
+        have, and equal if no value is known.
     means, deviations
-        (K, l) of each component, in the attribute's unit.
+        (K, l) mean and standard deviation of each component, in the attribute's unit.
     log_likelihood
         (K,) evidential log-likelihood of the known values, in nats.
     steps
-        (K,) steps of E2M made.
+        (K,) number of steps of E2M.
     """
 
     proportions: NDArray[np.float64]
@@ -68,9 +68,9 @@ def column_floor(
 ) -> NDArray[np.float64]:
     """Return the minimum deviation of a component, float64 (K,): a share of the column's own deviation.
 
-    The share is ``0.01 + 0.2 u``, where ``u`` is the mean over the rows of ``min pl / max pl``: 0 when labels
-    are precise, 1 when they are vacuous. Without a floor, a component on a single row has an infinite likelihood. For
-    precise labels, which fix the class of every row, a low floor suffices. Rows with free labels concentrate in spikes
+    The share is ``0.01 + 0.2 u``, where ``u`` is the mean over the rows of ``min pl / max pl``: 0 if all labels are
+    precise, 1 if all are vacuous. Without a floor, a component on a single row has an infinite likelihood. For precise
+    labels, which fix the class of every row, a low floor suffices. With vague labels, components concentrate in spikes
     where a number happens to repeat, and such a spike would have the smallest entropy (10-fold accuracy on iris with 9
     of 10 labels vacuous: .80 without the second term, .91 with it).
 
@@ -187,9 +187,7 @@ def fit_mixtures(
         mean, deviation = _column_moments(numbers.T, known.T * w[:, np.newaxis])
         means[column, k] = mean[column]
         deviations[column, k] = np.maximum(deviation, least)[column]
-    least_shares = np.where(
-        possible_classes(pl, w), TINY, 0.0
-    )  # a share that underflows must not rule out a class
+    least_shares = np.where(possible_classes(pl, w), TINY, 0.0)  # an underflow must not rule out a class
     return Mixtures(
         np.maximum(proportions, least_shares), means + origin[:, np.newaxis], deviations, likelihood, steps
     )
@@ -208,9 +206,9 @@ def unseen_classes(
     Parameters
     ----------
     known
-        (n, K) where values are known.
+        (n, K) whether each value is known.
     contours, weights
-        (n, l) and (n,).
+        (n, l) contours and (n,) weights of the rows.
     """
     if known.all():
         return np.zeros((known.shape[1], contours.shape[1]), dtype=np.bool_)

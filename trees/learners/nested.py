@@ -18,7 +18,7 @@ from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.rules.ties import TIE
 
 MASS_ROUNDING = 1e-15
-"""Smaller differences of commonalities are noise."""
+"""Masses up to this size are rounding errors of differences of commonalities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ class ConsonantMasses:
         return int(self.order.shape[-1])
 
     def deng_entropy(self) -> Floats:
-        """Return the Deng entropy of each, float64 (n,), in bits: ``-Σ m log2(m / (2^r - 1))``."""
+        """Return the Deng entropy of each row, float64 (n,), in bits: ``-Σ m log2(m / (2^r - 1))``."""
         masses = np.exp(self.log_masses)
         logs = np.where(masses > 0.0, self.log_masses, 0.0) / np.log(2.0)
         subsets = np.log2(np.exp2(np.arange(1, self.size + 1)) - 1.0)
@@ -75,7 +75,7 @@ class ConsonantMasses:
         return np.minimum(logs, 0.0)
 
     def mass_function(self, row: int) -> MassFunction:
-        """Return one of them as a mass function."""
+        """Return the mass function of one row."""
         masses = np.exp(self.log_masses[row])
         masks = np.cumsum(1 << self.order[row].astype(object))
         return MassFunction.of(
@@ -143,7 +143,7 @@ def normalised_masses(log_commonalities: Floats) -> tuple[Floats, NDArray[np.boo
     size = sets.bit_length() - 1
     top = log_commonalities[..., 1 << np.arange(size)].max(axis=-1)
     conflict = np.isneginf(top)
-    q = np.zeros(log_commonalities.shape)  # not for the empty set, which would only overflow
+    q = np.zeros(log_commonalities.shape)  # the empty set stays 0: its commonality would only overflow
     q[..., 1:] = np.exp(log_commonalities[..., 1:] - np.where(conflict, 0.0, top)[..., np.newaxis])
     for c in range(size):
         pairs = q.reshape(*q.shape[:-1], sets >> (c + 1), 2, 1 << c)

@@ -19,7 +19,7 @@ from quercus.trees.learners.predicting import LearnedModel, TreeModel, distinct_
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.tree.flat import FlatTree
 
-NO_DIGITS = 1e-300  # smaller sums of products cannot be normalised
+NO_DIGITS = 1e-300  # smaller sums have no digits left, and cannot be normalised
 
 Combine = Literal["dempster", "mean"]
 
@@ -35,7 +35,7 @@ class OneAgainstRest(LearnedModel):
     size
         Number of classes.
     models
-        One per class; their class 0 is the class, their class 1 the rest.
+        One tree per class; its class 0 is this class, its class 1 the rest.
     combine
         ``"dempster"`` or ``"mean"`` of the vacuous extensions; the mean also in case of total conflict.
     """
@@ -62,9 +62,7 @@ class OneAgainstRest(LearnedModel):
     def _distinct_masses(self, cells: UncertainValues) -> tuple[list[MassFunction], Ints]:
         """Return the distinct masses of rows, and the index of each row's mass."""
         parts = [model.predict_cells(cells).masses for model in self.models]
-        shared = [
-            part for part in parts if isinstance(part, RepeatedMasses)
-        ]  # never None: leaves have masses
+        shared = [part for part in parts if isinstance(part, RepeatedMasses)]  # all: leaves have masses
         together, index = distinct_rows(np.column_stack([part.which for part in shared]))
         extended = [
             [extend_vacuously(mass, self.size, klass) for mass in part.distinct]
@@ -75,7 +73,7 @@ class OneAgainstRest(LearnedModel):
             masses = [part[at] for part, at in zip(extended, some, strict=True)]
             try:
                 found.append(reduce(dempster, masses) if self.combine == "dempster" else mean_mass(masses))
-            except TotalConflict:  # possible if rows weigh so much that no doubt is left
+            except TotalConflict:  # possible if rows weigh so much that no mass is left on the whole frame
                 found.append(mean_mass(masses))
         return found, index
 
@@ -104,7 +102,7 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
     Parameters
     ----------
     masses
-        (n, l, 3) of the class, the rest and both.
+        (n, l, 3) masses of each tree: on its class, on the rest, and on both.
     combine
         ``"dempster"`` or ``"mean"``; the mean also in case of total conflict.
 

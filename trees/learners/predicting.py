@@ -1,11 +1,11 @@
 """Prediction by learned models (theory §4).
 
-The row goes down every branch that it may take. If its leaves have mass functions, these are combined by the
-disjunctive rule, because at least one of them is right. Otherwise the probabilities are averaged by the weight of the
+A row goes down every branch that it may take. If the leaves that it reaches have mass functions, these are combined by
+the disjunctive rule, because at least one of them is right. Otherwise the probabilities are averaged, weighted by the
 branches, as in C4.5.
 
-An unknown value takes the branch of missing values if the node has one, that is, if such values occurred in training;
-otherwise it takes all branches. If there is no branch for a value, the node itself predicts (theory §3.4).
+A row with an unknown value takes the branch of missing values if the node has one, that is, if such values occurred in
+training; otherwise it takes all branches. If there is no branch for a value, the node itself predicts (theory §3.4).
 """
 
 import math
@@ -43,7 +43,7 @@ _ROW.setflags(write=False)
 
 
 class LearnedModel(ABC):
-    """A model that predicts; see `quercus.trees.learners.learner.fit`.
+    """A model that predicts, as `quercus.trees.learners.learner.fit` returns it.
 
     It is immutable, can be pickled, and can be compared through its trees.
     """
@@ -83,15 +83,15 @@ class LearnedModel(ABC):
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant per row.
 
-        If the model has no masses, its probabilities are discounted for the small number of their rows.
+        If the model has no masses, its probabilities are discounted, the more, the fewer rows they come from.
         """
         raise NotImplementedError(f"the masses of {type(self).__name__} cannot be combined")
 
     def stored_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the state for the learner's `restore_model`: JSON values, and arrays by name.
 
-        Needed for model classes that `quercus.trees.learners.stored` does not know; those that it knows are stored by
-        their trees.
+        Model classes that `quercus.trees.learners.stored` does not know must define it; the others are stored by their
+        trees.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define how it is stored")
 
@@ -244,7 +244,7 @@ class TreeModel(LearnedModel):
         return BranchValues.of(self.flat, self.encoder)
 
     def _end_nodes(self, cells: UncertainValues) -> tuple[Ints, Ints]:
-        """Return the node where each row ends, (n,), and the rows that may end at several (it is arbitrary)."""
+        """Return the node where each row ends, (n,), and the rows that may end at several; theirs is arbitrary."""
         values, flat = cells.values, self.flat
         if len(values) == 1 and not cells.parts:
             row = values[0].tolist()
@@ -264,9 +264,9 @@ class TreeModel(LearnedModel):
 def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
     """Return the probabilities of each node as a mass function (theory §5).
 
-    ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference of
-    total-uncertainty trees. With a Bayesian mass, one small leaf could veto a class. A node that predicts like its
-    parent uses the parent's rows.
+    ``m({c}) = n θ_c / (n + 1)``, ``m(Ω) = 1 / (n + 1)`` for a node of weight n: the credal inference of
+    total-uncertainty trees. With a Bayesian mass, one small leaf could veto a class. A node that predicts as its parent
+    does has the weight of the parent.
     """
     size = flat.theta.shape[1]
     weight = flat.weight[nearest_speaking(flat.parent, flat.as_parent)][:, np.newaxis]

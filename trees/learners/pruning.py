@@ -55,7 +55,7 @@ def as_leaf(node: Node) -> Node:
 
 
 def check_level(value: float, field: str) -> float:
-    """Return a level if it lies in (0, 1)."""
+    """Return a level; raise `InvalidInput` unless it lies in (0, 1)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
         raise InvalidInput(field, f"is {shown(value)}, must lie in (0, 1)")
     return float(value)
@@ -67,19 +67,19 @@ def prune_chi_square(tree: Node, significance: float) -> Node:
     A node whose children are all leaves is pruned when ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` is below the
     ``1 - significance`` quantile of χ², with ``n_hc`` the rows of class ``c`` behind branch ``h`` and
     ``n̂_hc = n_c n_h / n``. The degrees of freedom are ``(r - 1)(l - 1)`` for ``r`` populated branches and
-    ``l`` classes that occur at the node: others have ``n̂_hc = 0`` and add nothing to ``Δ``.
+    ``l`` classes that occur at the node; other classes have ``n̂_hc = 0`` and add nothing to ``Δ``.
 
     Parameters
     ----------
     tree
         A tree whose `theta` are relative frequencies of classes, as in ID3 and C4.5.
     significance
-        In (0, 1): the smaller, the more is pruned.
+        Level of the test, in (0, 1): the smaller, the more is pruned.
 
     Raises
     ------
     InvalidInput
-        When `significance` lies outside (0, 1).
+        If `significance` lies outside (0, 1).
     """
     from scipy.special import chdtri  # noqa: PLC0415  (11 MB of memory that most models do not need)
 
@@ -156,7 +156,7 @@ Task = tuple[Node, OpenNode]
 
 
 def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence: float) -> Node:
-    """Return a tree pruned by pessimistic errors, subtrees replaced and raised.
+    """Return a tree pruned by pessimistic errors: subtrees are replaced by leaves, or raised.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class _Replay(GrowthRules):
     rules: GrowthRules
 
     def _node_at(self, place: OpenNode) -> Node | None:
-        """Return the node at the same place; None if no row took this branch before."""
+        """Return the node of the existing tree at this position; None if it has no such branch."""
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)

@@ -9,8 +9,8 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import consonant_pignistic, is_precise
 
-BLOCK = 50  # rows
-BLOCKS = 20  # number of blocks kept
+BLOCK = 50  # rows per block
+BLOCKS = 20  # number of blocks that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,10 @@ class AccuracyBlock:
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
     unasked_rows, unasked_expected
-        The same for rows whose label no query asked for, that is, which no strategy selected.
+        `rows` and `expected` for the rows whose label no query asked for, that is, which no strategy selected.
     confusion
-        The precise rows by class: predicted, that of the label, and their number; in order, without empty cells.
+        The precise rows by class, as tuples: predicted class, class of the label, number of rows; in order, without
+        empty cells.
     """
 
     rows: int = 0
@@ -45,7 +46,7 @@ class AccuracyBlock:
     def of(cls, predicted: Ints, contours: Floats, asked: Bools | None = None) -> "AccuracyBlock":
         """Return the accuracy of predicted classes (n,), given the contours (n, l) of the later labels.
 
-        `asked` (n,): whether a query asked for the label; None: of all.
+        `asked` (n,): whether a query asked for the label; None: a query asked for all.
 
         Examples
         --------
@@ -104,12 +105,10 @@ def count_rows(
     contours
         (n, l) contours of the labels that arrived afterwards.
     asked
-        (n,) whether a query asked for the label; None: of all.
+        (n,) whether a query asked for the label; None: a query asked for all.
     """
     found = list(blocks)
-    at = max(
-        0, len(predicted) - (BLOCKS + 1) * BLOCK
-    )  # earlier rows of a large batch would be dropped anyway
+    at = max(0, len(predicted) - (BLOCKS + 1) * BLOCK)  # earlier rows would be dropped anyway
     while at < len(predicted):
         if not found or found[-1].rows >= BLOCK:
             found.append(AccuracyBlock())

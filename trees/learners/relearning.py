@@ -1,7 +1,7 @@
-"""The fold of the log for learners that learn anew from all evidence, unlike `quercus.trees.growth.stream`.
+"""The fold of the log for learners that learn anew from all evidence; `quercus.trees.growth.stream` is incremental.
 
-A model is a function of the evidence alone: the rows and their labels, in the order of the log. Labels are kept in
-full: as contours and, for learners that use them, as mass functions.
+A model is a function of the evidence alone: the rows and their labels, in the order of the log. Labels are kept both as
+contours and as mass functions, for the learners that use these.
 """
 
 from array import array
@@ -32,7 +32,7 @@ from quercus.trees.tree.encoding import Parts, Range, check_uncertain
 from quercus.trees.tree.flat import FlatTree
 
 MAX_SETS_OF_A_LABEL = 1_024
-"""Maximum number of focal sets of a label for a learner, since trees add up those of all rows."""
+"""Maximum number of focal sets of a label: trees collect the focal sets of all rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +138,7 @@ class LoggedEvidence:
         self._which.extend(self._labels[label] for label in labels)
 
     def add_label(self, instance: int, reported: ReportedLabel[Label]) -> None:
-        """Fold a label that an event reports for an instance, by its ordinal."""
+        """Fold a label that an event reports about the instance with this number."""
         known, pushed = self.known_label(instance), self._distinct[self._which[instance]]
         size = self.specification.frame.size
         now = known_after(

@@ -23,14 +23,14 @@ first). This bounds the number of parts of a row, however many of its cells are 
 
 @dataclass(frozen=True, eq=False)
 class OpenCells:
-    """The rows of a node whose cell of one attribute is uncertain.
+    """The rows of a node in which the cell of one attribute is uncertain.
 
     Parameters
     ----------
     at
-        (u,) their positions among the rows of the node.
+        (u,) positions of these rows among the rows of the node.
     parts
-        Their cells.
+        The uncertain cells.
     whole
         (u,) whether a row is a part too small to be divided, see `LEAST_PART`.
     """
@@ -74,9 +74,7 @@ class OpenCells:
             return self._divided((allowed * of_values)[np.newaxis], allowed[np.newaxis])
         order = column.argsort(kind="stable")
         ranked = column[order]
-        passed = np.concatenate(
-            [[0.0], np.cumsum(weights[order])]
-        )  # cumulative weight of the rows below each position
+        passed = np.concatenate([[0.0], np.cumsum(weights[order])])  # weight of the rows below each position
         first = np.searchsorted(ranked, self.parts.low, side="left")
         last = np.searchsorted(ranked, self.parts.high, side="right")
         at = np.searchsorted(ranked, thresholds, side="left")[:, np.newaxis]
@@ -101,5 +99,5 @@ class OpenCells:
 
 
 def node_weights(table: Table, place: OpenNode) -> Floats:
-    """Return the weights of a node's rows there, (m,)."""
+    """Return the weights that a node's rows have at the node, (m,)."""
     return table.weights[place.rows] if place.weights is None else place.weights

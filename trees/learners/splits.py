@@ -28,7 +28,7 @@ from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_qu
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
 
-STATISTIC_CELLS = 1 << 22  # maximum of rows times attributes times statistics held at once
+STATISTIC_CELLS = 1 << 22  # maximum number of rows times attributes times statistics held at once
 
 
 def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) -> Codes:
@@ -91,7 +91,7 @@ class Candidates:
         some
             Result of `candidate_splits`.
         statistics
-            Number of them, ``d``.
+            Number of statistics, ``d``.
         """
         if len(some) == 1:
             return some[0]
@@ -129,7 +129,7 @@ class Candidates:
         return best_splits(gains, self.first_splits(), self.sizes[:, BELOW])
 
     def lowest_best(self, gains: Floats) -> Ints:
-        """Return the same, but the lowest of tied cuts."""
+        """Return, for each attribute, the split of largest gain (..., s); the lowest if tied: (..., attributes)."""
         return best_splits(gains, self.first_splits(), np.zeros(len(self.attributes)))
 
 
@@ -242,9 +242,8 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
             passed, known = below[places, k, 0], float(here[:, k, 0].sum())
             parts[places[near_quantiles(passed, known, max_cuts)], k] = True
     column, at = np.nonzero(parts.T)
-    above = here[::-1].cumsum(axis=0)[
-        ::-1
-    ]  # not by subtraction, which would leave rounding errors in empty branches
+    # summed, not subtracted from the total, which would leave rounding errors in empty branches
+    above = here[::-1].cumsum(axis=0)[::-1]
     sums = np.stack([below[at, column], above[at, column], lost[column]], axis=1)
     cuts = halfway_between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])
     return Candidates(attributes[column], cuts, sums)
@@ -253,9 +252,8 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
 def sums_by_code(codes: Codes, branches: int, statistics: Floats) -> Floats:
     """Return the sums of the statistics (n, d) of the rows with each code: (branches, d)."""
     columns = [np.bincount(codes, weights=column, minlength=branches) for column in statistics.T]
-    return np.stack(columns, axis=1).astype(
-        np.float64, copy=False
-    )  # np.bincount returns integers without rows
+    # without rows, np.bincount returns integers
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)
 
 
 def share_entropy(sums: Floats) -> Floats:

@@ -21,10 +21,10 @@ class BranchValues:
     flat
         The tree.
     low, high
-        (nodes,) values in ``[low, high)`` lead there, restricted by earlier tests of the same attribute. A nominal
-        value is given by its index.
+        (nodes,) the values in ``[low, high)`` lead to the node; tests of the same attribute further up restrict them.
+        A nominal value is given by its index.
     missing
-        (nodes,) bool: only missing values lead there.
+        (nodes,) whether only missing values lead to the node.
     """
 
     flat: FlatTree

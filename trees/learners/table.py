@@ -21,7 +21,7 @@ from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.trees.learners.cells import ColumnParts, UncertainValues, columns_of
 from quercus.trees.tree.encoding import Parts, check_parts
 
-MAX_WEIGHT = 1e100  # of a row, so that products of sums of weights do not overflow
+MAX_WEIGHT = 1e100  # greatest weight of a row, so that products of sums of weights do not overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Table:
     values
         (n, K) numbers of numeric attributes, indices of the values of nominal ones; NaN means missing.
     attributes
-        Their declarations, in order. The bins of a `Numeric` are ignored.
+        Declarations of the columns. The bins of a `Numeric` are ignored.
     contours
         (n, l) plausibility of each class.
     weights
@@ -144,7 +144,7 @@ class Table:
     ) -> Self:
         """Make a table of labels of any kind on a frame of `size` classes.
 
-        If any label is a mass function, all become mass functions, contours by `consonant_mass`; otherwise all become
+        If any label is a mass function, all become mass functions (contours by `consonant_mass`); otherwise all become
         contours.
 
         Examples
@@ -248,7 +248,7 @@ class Table:
 
 
 def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
-    """Return a fresh array."""
+    """Return a new array of numbers; raise `InvalidInput` if `values` are not numbers."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -46,10 +46,10 @@ from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_SPLIT
 
 LAMBDAS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Values of λ that cross-validation tries. At 0, only the size of a node counts, and no split gains."""
+"""Values of λ that cross-validation tries. At 0, only the size of a node counts, and no split gains anything."""
 
 DEFAULT_LAMBDA: Final = 0.5
-"""λ if none is given and there are not two rows with a weight for cross-validation."""
+"""λ if none is given and fewer than two rows have a weight, so that cross-validation is impossible."""
 
 
 @parametric
@@ -72,14 +72,14 @@ class TotalUncertainty(TreeLearner):
     seed: int = SEED.dataclass_field()
 
     def check_classes(self, size: int) -> None:
-        """Refuse more than 16 classes for Dempster's rule."""
+        """Raise `InvalidInput` for more than 16 classes with Dempster's rule."""
         if size > MAX_MASS_CLASSES and self.combine == "dempster":
             raise InvalidInput(
                 "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
             )
 
     def learning_cost(self, size: int) -> Mapping[str, int]:
-        """Return the number of trees grown; a fold counts once for each λ to try, although these grow together."""
+        """Return the number of trees grown; a fold counts once per λ that is tried, although these grow together."""
         each = size if size > 2 else 1
         return {"trees": each, "folds": 0 if self.lam is not None else self.folds * len(LAMBDAS) * each}
 
@@ -192,7 +192,7 @@ class UncertaintyRules(GainRules):
         weights = node_weights(self.table, place)
         total = float(weights.sum())
         for_it, against = (weighted_sum(weights, self.shares[place.rows]) / (total + 1.0)).tolist()
-        for_it = min(for_it, 1.0)  # for weights so large that n + 1 equals n, rounding may exceed 1
+        for_it = min(for_it, 1.0)  # rounding may exceed 1 if the weights are so large that n + 1 equals n
         against = min(against, 1.0 - for_it)
         both = max(1.0 - (for_it + against), 0.0)
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
@@ -275,10 +275,10 @@ def lambda_path(
 
 @dataclass(frozen=True, eq=False)
 class PathRules(UncertaintyRules):
-    """Rules for many λ: the split of largest gain; if that differs among the λ, a split at the first λ with another.
+    """Rules for many λ: the split of largest gain or, if the λ differ in it, a split at the first λ with another.
 
-    Number ``j`` of the λ left at a node is its attribute ``K + j``, where K is the number of the rows' attributes. In
-    the tree, λ is attribute K.
+    At a node, λ number ``j`` is represented by the attribute ``K + j``, where K is the number of attributes of the
+    rows. In the tree, λ is attribute K.
     """
 
     tried: Floats = field(kw_only=True)

@@ -15,7 +15,7 @@ def repeat_rows(table: Table) -> Table:
     Raises
     ------
     InvalidInput
-        If a weight is not an integer, or they sum to more than 10,000,000.
+        If a weight is not a whole number, or the weights sum to more than 10,000,000.
     """
     wrong = ~are_whole(table)
     if wrong.any():
@@ -41,7 +41,7 @@ def are_whole(table: Table) -> NDArray[np.bool_]:
 
 
 def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
-    """Return the table with each row repeated by its weight, or, for fractional weights, the table and the weights.
+    """Return the table with each row repeated by its weight and None or, for fractional weights, the table and these.
 
     The likelihood of a row of weight w is that of the row to the power w (theory §2.1), so both are equivalent.
     """

@@ -15,13 +15,13 @@ Shorts = NDArray[np.int32]
 
 T = TypeVar("T", bound=np.generic)
 
-CELLS = 40_000  # remembered at the most, and
-CELL_ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
-SPARED_BYTES = 800_000  # up to which a cache is not large
+CELLS = 40_000  # greatest number of cells remembered; beyond it, or beyond
+CELL_ENTRIES = 800_000  # entries of these cells (12 bytes each), all are forgotten
+SPARED_BYTES = 800_000  # up to this size a cache is not large
 
 
 class CellCache:
-    """Cells over a table of contours, each once, and rows of numbers computed of each."""
+    """Distinct cells over a table of contours, and named rows of numbers that were computed from each."""
 
     def __init__(self) -> None:
         self._size = 0
@@ -34,7 +34,7 @@ class CellCache:
         self._known: dict[str, NDArray[np.bool_]] = {}
 
     def forget_cells(self) -> None:
-        """Drop all contents but keep the memory: as much will be needed again."""
+        """Drop all contents but keep the memory, because as much will be needed again."""
         self._size = 0
         self._slots.fill(-1)
         for known in self._known.values():
@@ -52,7 +52,10 @@ class CellCache:
         return self._start, self._columns, self._counts
 
     def intern_cells(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
-        """Return the numbers of cells (m,), old or new; columns rise in each. Older cells may be forgotten."""
+        """Return the numbers (m,) of cells, entering those that are new. Columns must rise within each cell.
+
+        All earlier cells, and their numbers, may be forgotten to make room.
+        """
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
         table = self._slots, self._hashes, *self.cells, self._size
@@ -60,7 +63,7 @@ class CellCache:
         return numbers
 
     def recall_values(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
-        """Return the values called `name` of cells, (m, width); `compute` gives those that are not known."""
+        """Return the values called `name` of cells, (m, width); those not yet known are computed by `compute`."""
         values, known = self._value_table(name, width)
         missing = numbers[~known[numbers]]
         if missing.size:

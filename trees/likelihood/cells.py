@@ -26,8 +26,8 @@ class Cells:
     Raises
     ------
     InvalidInput
-        Where the arrays do not fit together. Numbers out of range or not rising, and counts of 0, are found by the
-        methods that pass over all entries anyway.
+        If the arrays do not fit together. Ids that are out of range or do not rise, and counts of 0, are not checked
+        here but by the methods of `IntervalSolver`, which read every entry anyway.
     """
 
     start: Ints
@@ -55,7 +55,7 @@ class Cells:
 
     @classmethod
     def of_dense(cls, counts: NDArray[Any]) -> "Cells":
-        """Cells of the rows of a table (m, d): the count of every contour.
+        """Return the cells of a table (m, d): one row per cell, the count of every contour.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class Cells:
         return cls(start, ids.astype(np.int32), counts[rows, ids].astype(number))
 
     def cells_with_only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which cells have only `marked` contours (d,): (m,). An empty cell has none.
+        """Return which cells (m,) contain only contours that are `marked` (d,). An empty cell does.
 
         Examples
         --------

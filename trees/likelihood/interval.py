@@ -1,8 +1,8 @@
 """Entropy intervals from the evidential likelihood, with proof (theory §2.3).
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
-maximum is a convex program, the minimum a concave one solved globally; both results are proven. Compiled kernels do the
-work (`problem`); this module has the types, the checks, and a cache of solutions.
+maximum is a convex program, the minimum a concave one that is solved globally; both results are proven. Compiled
+kernels do the work (`kernels/likelihood/problem.hpp`); this module has the types, the checks, and a cache of solutions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,11 +36,11 @@ from quercus.trees.likelihood.maximiser import Array, Estimate
 from quercus.trees.likelihood.solver import stages
 
 SETTLED_END = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
-POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
+POINT = 1e-6  # bits; the same at alpha = 1, so that a unique maximiser is reported as a point
 SLIP = 1e-12  # bits; rounding of an entropy, added to outer bounds
-LOOKUP_ENTRIES = 1_000_000  # entries of general cells looked up at once
-RECENT = 100_000  # numbers kept of the count vectors of precise labels solved of late
-LOOKS = 16  # at a tree, for which solutions are remembered at least
+LOOKUP_ENTRIES = 1_000_000  # entries of general cells in one batch of look-ups
+RECENT = 100_000  # approximate size, in numbers, of the cache of recently solved cells of precise labels
+LOOKS = 16  # the least number of looks at a tree for which solutions are remembered
 
 Ints = NDArray[np.int64]
 
@@ -60,8 +60,8 @@ class EntropyInterval:
 
     Attributes
     ----------
-    lower, upper : the ends. An end whose proof did not finish within the effort is the *outer* proven bound, so that
-        the interval encloses the true one
+    lower, upper : the ends. If the effort was spent before an end was settled, it is the proven *outer* bound, so the
+        interval encloses the true one
     gap : proven bound of the error of each end
     """
 
@@ -77,7 +77,7 @@ class EntropyInterval:
 
 @dataclass(frozen=True, eq=False)
 class EntropyIntervals:
-    """Many intervals: ``lower`` (m,), ``upper`` (m,), ``gap`` (m,), in bits, as in `EntropyInterval`."""
+    """Many intervals: ``lower`` (m,), ``upper`` (m,) and ``gap`` (m,), in bits, as in `EntropyInterval`."""
 
     lower: Array
     upper: Array
@@ -100,18 +100,18 @@ def entropy_interval(
     Returns
     -------
     EntropyInterval
-        ``gap <= 1e-6`` for ``l <= 7``, and for any ``l`` when all labels are precise or vacuous. Levels so near 1 that
-        rounding blurs the cut (``-ln alpha`` below 1e-10 of the weight) may have a larger gap. The bounds always hold.
-        When the effort is spent, they may depend on the order of rows and classes. No rows: ``[0, 0]``.
+        ``gap <= 1e-6`` for ``l <= 7``, and for any ``l`` if all labels are precise or vacuous. The gap may be larger at
+        levels so near 1 that rounding blurs the cut (``-ln alpha`` below 1e-10 of the weight). The bounds always hold.
+        If the effort is spent, they may depend on the order of rows and classes. Without rows: ``[0, 0]``.
 
     Raises
     ------
     InvalidInput
-        Naming the argument, the value and the bound.
+        If an argument is malformed or out of its bounds. The error names the argument, the value and the bound.
 
     Notes
     -----
-    theory §2.3 to §2.8; the method is Ma, Destercke, Wang 2016, section 3.1, which searched a lattice.
+    theory §2.3 to §2.8. The interval is that of Ma, Destercke, Wang 2016, section 3.1, who searched a lattice.
 
     Examples
     --------
@@ -126,12 +126,17 @@ def entropy_interval(
 def entropy_intervals(
     problems: Sequence[tuple[Array, Array | None]], alpha: float, *, effort: int | None = None
 ) -> EntropyIntervals:
-    """Entropy intervals of many sets of evidential labels; each as in `entropy_interval`.
+    """Entropy intervals of many sets of evidential labels.
 
     Parameters
     ----------
-    problems : (contours (n_i, l), weights (n_i,) or None) each
+    problems : one pair per set: contours (n_i, l_i), and weights (n_i,) or None
     alpha, effort : see `entropy_interval`
+
+    Raises
+    ------
+    InvalidInput
+        As `entropy_interval`.
 
     Examples
     --------
@@ -164,7 +169,19 @@ def check_alpha(alpha: float) -> None:
 
 
 def report_intervals(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
-    """Choose what to report of each end: nats (m, 4) in, bits out; `sizes` (m,) are the numbers of classes."""
+    """Choose between the value reached and the proven bound of each end.
+
+    Parameters
+    ----------
+    ends : (m, 4) lower bound, least and greatest entropy reached, upper bound, in nats
+    sizes : (m,) number of classes of each problem
+    alpha : level of the cut
+
+    Returns
+    -------
+    EntropyIntervals
+        In bits.
+    """
     bits = ends / np.log(2.0)
     low_gap = np.maximum(bits[:, 1] - bits[:, 0], 0.0)
     high_gap = np.maximum(bits[:, 3] - bits[:, 2], 0.0)
@@ -178,8 +195,8 @@ def report_intervals(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals
 class IntervalSolver:
     """Entropy intervals of many cells over one growing table of contours.
 
-    Contours that the likelihood cannot tell apart (equal up to a factor) are counted together, constant ones not at
-    all. What is computed of a cell depends on the cell alone, not on what else is asked or was asked before.
+    Contours that the likelihood cannot tell apart (equal up to a factor) are counted together, and constant ones are
+    ignored. The result for a cell depends on that cell alone, not on other cells or earlier calls.
 
     Parameters
     ----------
@@ -192,18 +209,16 @@ class IntervalSolver:
         check_alpha(alpha)
         self.alpha = alpha
         self.effort = effort
-        self.scores: Any = (
-            None  # what `quercus.trees.ask.candidate` remembers of these cells; it lives as long
-        )
+        self.scores: Any = None  # a cache of `quercus.trees.ask.candidate`, which lives as long as the solver
         checked = maximiser.check_problem(contours, None)[0]
         self.contours = checked[:0]
         self._scaled = checked[:0]  # (d, l) with maximum 1: products with tiny plausibilities would be 0
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
-        self._klass = np.empty(0, np.int8)  # (d,) the class that a contour leaves, or CONSTANT or OTHER
+        self._klass = np.empty(0, np.int8)  # (d,) the class of a precise contour, else CONSTANT or OTHER
         self._memo, self._looks = CellCache(), 0
-        self._recent: tuple[Array, Array] | None = None  # not before the first cell
+        self._recent: tuple[Array, Array] | None = None  # allocated with the first cell
         self.add_contours(checked)
 
     def add_contours(self, contours: Array) -> None:
@@ -232,9 +247,9 @@ class IntervalSolver:
         self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
 
     def end_look(self) -> None:
-        """Note that the tree was read; after some reads, drop a large cache of cells, most of them old.
+        """Count a look at the tree, and after every `LOOKS` of them drop the cache of cells if it is large.
 
-        A process holds a cache for each of its trees, and few trees change at a time.
+        A process holds a cache for each of its trees, but few trees change at a time, so most cached cells are old.
         """
         self._looks += 1
         if self._looks >= LOOKS and self._memo.is_large:
@@ -264,7 +279,7 @@ class IntervalSolver:
     def class_bounds(self, counts: Ints, level: float | None = None) -> tuple[Array, Array]:
         """Belief (l,) and plausibility (l,) of each class: proven bounds of ``theta_c`` over the likelihood cut.
 
-        The cut is that at `level`, `alpha` unless given.
+        The level of the cut is `level`, or `alpha` if that is None.
         """
         belief, plausibility = self.bound_classes_cells(Cells.of_dense(np.asarray(counts)[np.newaxis]), level)
         return belief[0], plausibility[0]
@@ -275,7 +290,8 @@ class IntervalSolver:
         Raises
         ------
         InvalidInput
-            Where the ids of a cell do not rise or name no contour, or a count is not above 0; so do the other methods.
+            If the ids of a cell do not rise or are not numbers of contours, or if a count is not above 0. The other
+            methods that take cells raise it too.
         """
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
@@ -286,7 +302,10 @@ class IntervalSolver:
         return EntropyIntervals(ends[0], ends[1], ends[2])
 
     def _recent_cells(self) -> tuple[Array, Array]:
-        """Return count vectors of precise labels solved of late, and their ends: large arrays, taken page by page."""
+        """Return the cache of recently solved cells of precise labels: count vectors and ends, indexed by hash.
+
+        The arrays are large, but the operating system provides their pages only as they are used.
+        """
         if self._recent is None:
             l = self.contours.shape[1]
             recent = 1 << (RECENT // (l + 3)).bit_length()
@@ -296,7 +315,8 @@ class IntervalSolver:
     def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
         """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,).
 
-        Those of precise labels are exact. Of others the least entropy is not searched for: one box proves its bound.
+        The bounds of cells of precise labels are exact. For other cells one box bounds the least entropy, without a
+        search.
         """
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
@@ -310,7 +330,7 @@ class IntervalSolver:
         return np.maximum(lower, 0.0), np.minimum(upper, np.log2(self.contours.shape[1]))
 
     def estimate_cells(self, cells: Cells) -> tuple[Array, NDArray[np.bool_]]:
-        """Maximum likelihood estimates of cells (m, l), and which of them are the only maximisers (m,)."""
+        """Maximum likelihood estimates of cells (m, l), and whether each is the only maximiser (m,)."""
         l = self.contours.shape[1]
         theta, unique = np.empty((len(cells), l)), np.empty(len(cells), np.bool_)
         kinds = np.empty(len(cells), np.int8)
@@ -357,7 +377,7 @@ class IntervalSolver:
             )
 
     def _general_cells(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
-        """The cells that have labels of more than one class: their numbers, and those in the memo; in batches."""
+        """Yield in batches the numbers of cells whose labels are not all precise or vacuous, here and in the cache."""
         general = np.flatnonzero(kinds == GENERAL)
         sizes = cells.start[general + 1] - cells.start[general]
         for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // LOOKUP_ENTRIES)) + 1):

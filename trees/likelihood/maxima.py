@@ -30,7 +30,7 @@ class LikelihoodMaxima:
     weight: Floats
 
     def spread_over(self, shape: tuple[int, ...], at: tuple[NDArray[Any], ...]) -> "LikelihoodMaxima":
-        """Return arrays of this shape with the values at these places, and cells without a label elsewhere."""
+        """Return arrays of this shape with these maxima at the indices `at`, and those of empty cells elsewhere."""
         spread = LikelihoodMaxima(
             np.zeros(shape), np.zeros(shape), np.zeros(shape, np.uint64), np.zeros(shape)
         )

@@ -18,7 +18,7 @@ from quercus.kernels.likelihood import kkt_excess, loglik, maximise
 Array = NDArray[np.float64]
 
 ACTIVE = 1e-8  # a class with 1 - g_j below this may carry probability in some maximiser
-RANK = 1e-9  # singular values below this part of the largest are zero
+RANK = 1e-9  # singular values below this fraction of the largest count as zero
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Estimate:
     theta : (l,) class probabilities that maximise the evidential likelihood
     log_likelihood : ``l(theta)``, in nats, of the contours as given
     gap : bound of ``l(maximiser) - l(theta)``, in nats; proven up to the rounding of theory §2.8
-    unique : no other maximiser exists
+    unique : whether no other maximiser exists
     """
 
     theta: Array
@@ -45,12 +45,12 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
     Parameters
     ----------
     contours : (n, l) plausibilities in [0, 1], no row all zero
-    weights : (n,) non-negative; 1 each when absent
+    weights : (n,) non-negative; None: 1 each
 
     Raises
     ------
     InvalidInput
-        Naming the argument, the value and the bound.
+        If an argument is malformed or out of its bounds. The error names the argument, the value and the bound.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
 
 
 def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Estimate:
-    """Complete an estimate, of checked arguments, by its likelihood and the certificate of theory §2.2."""
+    """Complete an estimate by its likelihood and the certificate of theory §2.2. Arguments are not checked."""
     P, w = distinct_contours(contours, weights)
     if len(w) == 0:
         return Estimate(theta, likelihood_shift(contours, weights), 0.0, unique)
@@ -107,12 +107,12 @@ def check_problem(contours: Array, weights: Array | None) -> tuple[Array, Array]
 def stack_problems(
     problems: Sequence[tuple[Array, Array | None]],
 ) -> Iterator[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]:
-    """Validate problems as `check_problem`, all at once, and lay them one below the other, by number of classes.
+    """Validate problems as `check_problem` does, all at once, and stack those with the same number of classes.
 
     Yields
     ------
-    numbers (m,) of the problems, contours (n, l) and weights (n,) of them all, both free to be overwritten, and where
-    each begins, with the end (m + 1,)
+    Numbers (m,) of the problems; their contours (n, l) and weights (n,), which the caller may overwrite; and the start
+    of each problem, followed by the end of the last (m + 1,).
     """
     contours = [np.asarray(given, dtype=np.float64) for given, _ in problems]
     weights = [
@@ -136,16 +136,16 @@ def stack_problems(
         first = np.zeros(len(chosen) + 1, np.int64)
         np.cumsum([len(weights[i]) for i in chosen], out=first[1:])
         yield chosen, P, w, first
-    if not fit:  # the culprit is named as if it had come alone
+    if not fit:  # checked one by one, so that the error is that of the first invalid problem
         for given, given_weights in problems:
             check_problem(given, given_weights)
 
 
 def distinct_contours(contours: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the distinct informative contours, scaled to maximum 1, and their total weights: these fix the likelihood.
+    """Return the distinct informative contours, scaled to maximum 1, and their total weights.
 
-    A constant factor in a row adds a constant to ``l``; a constant row is vacuous. The contours are sorted, so that the
-    result, and everything computed from it, does not depend on the order of rows.
+    They determine the likelihood up to a constant: a factor of a row adds a constant to ``l``, and a constant row is
+    vacuous. The contours are sorted, so that nothing computed from them depends on the order of rows.
     """
     use = (weights > 0.0) & (contours.min(axis=1) < contours.max(axis=1))
     P = contours[use]

@@ -1,4 +1,4 @@
-"""The queries of the forest: rows whose label is worth much by its strategy, or that cover many (theory §10.5)."""
+"""The queries of the forest: rows whose label is worth much to its strategy, or that cover many (theory §10.5)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ Worth = Callable[[MemoryForest, Ints], Floats]
 """Worth of the label of each of some rows (n,), to a forest: (n,) in [0, 2]."""
 
 COVER = 0.05  # weight of the coverage of other rows
-EXPLORE = 6  # one query in so many is chosen by coverage alone
-FIRST_QUERIES = 2  # at the start, at most so many queries per class are
+EXPLORE = 6  # one query in this many is chosen by coverage alone
+FIRST_QUERIES = 2  # at the start, so are all queries, up to this many per class
 SCORE_TIE = 1e-12  # scores within this distance of the greatest are tied with it
-KNOWN = 4  # the sample has so many times as many covering rows as others
+KNOWN = 4  # how many times as many covering rows are sampled as candidates
 NO_ROWS = np.empty(0, np.int64)
 
 
@@ -34,13 +34,13 @@ class ChosenRow:
     Parameters
     ----------
     row
-        Its number.
+        Number of the row in the log.
     pool
         The candidates that were considered.
     scores
-        Theirs; minus infinity of those that were chosen before.
+        The scores of these candidates; minus infinity for those that were chosen before.
     score
-        Its own.
+        The score of the row.
     stands_for
         Number of unlabelled rows nearer to it than to any labelled row or earlier query; in a large log, an estimate.
     """
@@ -60,16 +60,16 @@ def choose_rows(
     *,
     worth: Worth = margin_worth,
 ) -> Iterator[ChosenRow]:
-    """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
+    """Yield at most `limit` of the `candidates`, numbers of rows, in the order in which to ask about them.
 
-    `worth` gives the worth of labels (`quercus.trees.memory_forest.worth`), which is 0 before the first one. The score
-    adds the row's coverage: the reduction of other rows' distances from labelled rows and earlier queries, as a
-    share of the largest reduction by a candidate, times .05. The share alone counts at first, until every class has a
-    labelled row, for 2·l queries at most; and in one query of six. Ties are broken at random. Rows that were `refused`
-    cover others as labelled ones do, so that regions where nobody can answer are not queried again and again.
+    The score of a row is the `worth` of its label (`quercus.trees.memory_forest.worth`), which is 0 before the first
+    label, plus .05 times its coverage: by how much it reduces the distances of other rows from the nearest row that is
+    labelled or asked about, as a share of the largest such reduction. Coverage alone counts in one query of six, and at
+    first: until every class has a labelled row, but for at most 2 l queries. Ties are broken by hash. Rows that were
+    `refused` cover others as labelled ones do, so that regions where nobody can answer are not queried again and again.
     """
     evidence = forest.evidence
-    evidence.codes()  # brings the book up to date
+    evidence.codes()  # brings the codebook up to date
     most = sample_size(len(evidence.book.varying))
     pool = sample_rows(np.sort(candidates), most)
     if not pool.size:
@@ -79,7 +79,7 @@ def choose_rows(
     worths = worth(forest, pool)
     cover = Coverage(forest, pool, most, refused)
     beginning = not all_classes_labelled(evidence)
-    first = np.zeros(pool.size)  # the worth where the share alone counts
+    first = np.zeros(pool.size)  # the worth if coverage alone counts
     for asked in range(labelled, labelled + min(limit, pool.size)):
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
         chosen, stands_for, scores = cover.best_candidate(first if by_cover else worths)
@@ -89,7 +89,7 @@ def choose_rows(
 
 
 def all_classes_labelled(evidence: ForestEvidence) -> bool:
-    """Return whether each class has a labelled row: one whose share of the class, at the root, is at least one half."""
+    """Return whether each class has a labelled row: one whose share of the class is at least ½ at the root."""
     contours, kinds = evidence.contours, evidence.kinds[evidence.labelled]
     if not kinds.size:
         return False
@@ -103,10 +103,10 @@ def all_classes_labelled(evidence: ForestEvidence) -> bool:
 
 
 def remembered_rows(forest: MemoryForest) -> list[tuple[Rows, float]]:
-    """Return the labelled rows that members with each length of memory hold, and the weight of these members.
+    """Return the labelled rows that each memory holds, and the weight of its members, the shortest memory first.
 
-    The shortest memory is the first one; those that reach back to the first labelled row are one. Here a long memory
-    has the latest labels too, although its members have not learned them yet.
+    All memories that reach back to the first labelled row are returned as one. Memories do not move in steps here: a
+    long one holds the latest labels too, although its members have not learned them yet.
     """
     labelled = forest.evidence.labelled
     held = np.minimum([*memories_of(forest.trees, forest.evidence.size), *BAYES], len(labelled))
@@ -122,9 +122,9 @@ def remembered_rows(forest: MemoryForest) -> list[tuple[Rows, float]]:
 class Coverage:
     """Distances of rows from those labelled or asked about, and the gain of each candidate in coverage.
 
-    Old answers count less: the distance of a row from labelled rows is the mean over the members, by their weights, of
-    its distance from the nearest labelled row that a member remembers, rounded. A member that has forgotten labelled
-    rows ignores the rows before all that it remembers: for it their distance is 0.
+    Old answers count less: the distance of a row from the labelled rows is the weighted mean, over the members, of its
+    distance from the nearest labelled row that the member remembers, rounded. For a member that has forgotten labelled
+    rows, rows from before its memory have the distance 0, because it needs no labels there.
     """
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
@@ -147,19 +147,20 @@ class Coverage:
             near += weight * np.where(rows >= first, distance, 0)
         self._near = np.rint(near).astype(np.int64)
         self._gains = covering_gains(self._far, self._near)
-        self._untold = evidence.kinds[rows] == UNLABELLED
+        self._unlabelled = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that each sampled row stands for
 
     def best_candidate(self, worths: Floats) -> tuple[int, int, Floats]:
-        """Return the candidate of greatest score, given the worth of each (n,); the rows it stands for; all scores.
+        """Return the candidate of greatest score, the number of rows that it stands for, and all scores (n,).
 
-        It stands for the unlabelled rows that are nearer to it than to any row labelled or asked about before.
+        It stands for the unlabelled rows that are nearer to it than to any row labelled or asked about before. `worths`
+        (n,) is what the label of each candidate is worth.
         """
         chosen, nearer, scores = best_candidate(
-            self._far, self._near, self._gains, self._lines, worths, self._untold, COVER, SCORE_TIE
+            self._far, self._near, self._gains, self._lines, worths, self._unlabelled, COVER, SCORE_TIE
         )
         return chosen, max(1, round(nearer * self._each)), scores
 
     def mark_asked(self, candidate: int) -> None:
-        """Take a candidate that is asked about; the gains of others fall for rows that it is nearest to."""
+        """Record that a candidate is asked about: others gain less by the rows that are nearest to it."""
         take_candidate(self._far, self._near, self._gains, int(self._lines[candidate]))

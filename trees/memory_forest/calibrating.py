@@ -1,7 +1,7 @@
 """The scores for prediction sets of stated coverage: the forest's predictions without the label (theory §10.8).
 
-They are a function of the log. While few rows are labelled, forests of the other rows predict each fifth of them; later
-they are the predictions of the last blocks by the members from before each.
+The scores are a function of the log. While few rows are labelled, each fifth of them is predicted by a forest of the
+others; later, the rows of the last blocks are predicted by the members from before each block.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from quercus.trees.memory_forest.memories import BAYES
 from quercus.trees.memory_forest.recent import PIECE
 
 FEW = 4 * BLOCK
-"""Maximum number of labelled rows predicted in folds; if there are more, the last ones that were queried count."""
+"""Greatest number of labelled rows that are predicted in folds, and of the last rows that count if most are queried."""
 FOLDS = 5
 ENOUGH = BLOCK
-"""If at least so many of the last `FEW` rows came with their labels, no others count."""
+"""If at least this many of the last `FEW` rows were labelled without a query, only such rows count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +38,15 @@ class ScoredRows:
     Parameters
     ----------
     theta, contours
-        (n, l) their predictions, and their labels.
+        (n, l) estimates and contours of the rows.
     asked
-        (n,) whether a strategy chose them.
+        (n,) whether a strategy chose each row.
     other_margins
-        (m,) margins of rows without a score.
+        (m,) margins of a sample of the rows without a score.
     others
-        Number of rows that these stand for.
+        Number of rows that the sample represents.
     in_order
-        Whether the scored rows are the last ones, in their order.
+        Whether the scored rows are the last ones, in the order in which they were labelled.
     """
 
     theta: Floats
@@ -57,7 +57,7 @@ class ScoredRows:
     in_order: bool = False
 
     def calibration(self) -> Calibration:
-        """Return the calibration: from rows that no strategy chose if enough, else from the last, weighted."""
+        """Return the calibration: by rows that no strategy chose if they are enough, else by the last, weighted."""
         mine = ~self.asked
         if mine[-FEW:].sum() >= ENOUGH or mine.all():
             if self.in_order:
@@ -69,7 +69,7 @@ class ScoredRows:
 
 
 def folded_count(labelled: int) -> int:
-    """Return the number of labelled rows that are predicted in folds: it grows in steps, which saves forests.
+    """Return the number of labelled rows that are predicted in folds; it grows in steps, so that fewer forests grow.
 
     Examples
     --------
@@ -81,18 +81,18 @@ def folded_count(labelled: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class FoldedRows:
-    """The first labelled rows, each fifth of them predicted by the members that learned the others.
+    """The first labelled rows, each fifth of them predicted by members that learned the others.
 
     Parameters
     ----------
     evidence
         Evidence of the log.
     labelled, kinds
-        (n,) labelled rows in their order, and the numbers of their contours.
+        (n,) labelled rows, in the order in which they were first labelled, and the numbers of their contours.
     rows
-        Number of rows at the start of the log that stand for all.
+        Number of rows, from the start of the log, that represent all rows.
     trees, seed
-        Of the forest.
+        Number of trees of the forest, and its seed.
     """
 
     evidence: ForestEvidence
@@ -104,16 +104,16 @@ class FoldedRows:
 
     @classmethod
     def of(cls, evidence: ForestEvidence, trees: int, seed: int) -> "FoldedRows | None":
-        """Return those of the present evidence; None where there are none."""
+        """Return the folded rows of the present evidence; None if there are none."""
         count = folded_count(len(evidence.labelled))
         if not count:
             return None
         labelled = evidence.labelled[:count].copy()
-        rows = 1 << (len(evidence).bit_length() - 1)  # seldom changes
+        rows = 1 << (len(evidence).bit_length() - 1)  # a power of two, so that it rarely changes
         return cls(evidence, labelled, evidence.kinds[labelled].copy(), rows, trees, seed)
 
     def is_same(self, other: "FoldedRows") -> bool:
-        """Return whether the others have the same rows, labels and forests."""
+        """Return whether other folded rows have the same rows and labels."""
         return (
             self.evidence is other.evidence
             and self.rows == other.rows
@@ -123,7 +123,7 @@ class FoldedRows:
 
     @cached_property
     def scored(self) -> ScoredRows:
-        """The rows as they were predicted."""
+        """The rows with their predictions."""
         evidence, l = self.evidence, self.evidence.size
         values, contours = evidence.values[self.labelled], evidence.contours.values[self.kinds]
         others = np.setdiff1d(np.arange(self.rows), self.labelled, assume_unique=True)

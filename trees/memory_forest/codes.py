@@ -1,6 +1,6 @@
-"""Values as codes: bins between quantile cuts, and names, both counted from 1; 0 for a missing value.
+"""The codes of the forest: bins between quantile cuts, and names, both counted from 1; 0 for a missing value.
 
-The codes of the other trees are different: there a missing value comes last (`quercus.trees.tree.encoding`).
+The codes of other trees differ: there a missing value comes last (`quercus.trees.tree.encoding`).
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ from quercus.trees.tree.splits import midpoints
 
 Codes = NDArray[np.uint16]
 
-NUMBER_CUTS = 200  # of a number, at most
-SETTLED_ROWS = 1_000  # from which on the cuts change only when the rows have doubled
+NUMBER_CUTS = 200  # greatest number of cuts of a numeric attribute
+SETTLED_ROWS = 1_000  # from this many rows on, the cuts change only when the rows have doubled
 
 
 def rows_that_cut(rows: int) -> int:
-    """Return how many of the first `rows` rows the cuts of numbers are quantiles of.
+    """Return how many rows, from the first on, set the cuts of numbers when there are `rows` rows.
 
-    All of them up to 1,000, then 1,000, 2,000, 4,000, ...: so codes change ever more rarely, and are a function of the
-    log.
+    All rows do up to 1,000, then the first 1,000, 2,000, 4,000, ...; so codes change ever more rarely, and are a
+    function of the log.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def rows_that_cut(rows: int) -> int:
 
 
 def later_rows_that_cut(rows: int) -> int:
-    """Return how many of the first `rows` rows with an attribute that came later its cuts are quantiles of.
+    """Return how many rows set the cuts of an attribute that was added later, when there are `rows` rows since then.
 
-    As many as a power of two: the codes of all rows change with them.
+    Their number is a power of two, because the codes of all rows change with the cuts.
 
     Examples
     --------
@@ -50,17 +50,17 @@ def later_rows_that_cut(rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Codebook(WritableArrays):
-    """The codes of values.
+    """The codebook: how values become codes.
 
     Parameters
     ----------
     named
-        (K,) whether the attribute is nominal: its values are indices of names.
+        (K,) whether an attribute is nominal: its values are indices of names.
     cuts
         Ascending cuts of each attribute; none for a nominal one.
     varying
-        (A,) numbers, rising, of the attributes that vary among the rows of the log: trees draw among these. None where
-        the codes are for predictions alone.
+        (A,) numbers, ascending, of the attributes that vary among the rows of the log, from which trees draw. Empty if
+        the codes are for predictions only.
     """
 
     named: Bools
@@ -69,12 +69,12 @@ class Codebook(WritableArrays):
 
     @classmethod
     def of(cls, values: Floats, named: Bools, varying: Ints) -> "Codebook":
-        """Return the codes whose cuts are quantiles of `values` (n, K)."""
+        """Return the codebook whose cuts are quantiles of `values` (n, K)."""
         return cls.of_columns(values.T, named, varying)
 
     @classmethod
     def of_columns(cls, columns: Iterable[Floats], named: Bools, varying: Ints) -> "Codebook":
-        """Return the codes whose cuts are quantiles of columns, one of each attribute, which may differ in length."""
+        """Return the codebook whose cuts are quantiles of `columns`, one per attribute, which may differ in length."""
         none = np.empty(0)
         return cls(
             named,
@@ -91,19 +91,19 @@ class Codebook(WritableArrays):
 
     @cached_property
     def joined_cuts(self) -> tuple[Floats, Ints]:
-        """The cuts of all attributes, one after the other, and the number of each attribute's (K,)."""
+        """The cuts of all attributes, concatenated, and the number of cuts of each attribute (K,)."""
         return np.concatenate([np.empty(0), *self.cuts]), np.array(
             [len(cuts) for cuts in self.cuts], np.int64
         )
 
     def bin_counts(self) -> NDArray[np.int64]:
-        """Return the number of bins of each number, 0 for names: (K,)."""
+        """Return the number of bins of each numeric attribute, and 0 for a nominal one: (K,)."""
         return np.array(
             [0 if name else len(cuts) + 1 for cuts, name in zip(self.cuts, self.named, strict=True)]
         )
 
     def is_same(self, other: "Codebook") -> bool:
-        """Return whether another book gives the same codes, of the same attributes that vary."""
+        """Return whether another codebook has the same cuts, and the same attributes vary."""
         return self is other or (
             np.array_equal(self.named, other.named)
             and np.array_equal(self.varying, other.varying)

@@ -1,9 +1,9 @@
-"""Uncertain values of the rows of a log, each completed by every member for itself (theory §14.4).
+"""Completions of uncertain values: every member draws a value of its own for each uncertain cell (theory §14.4).
 
-A completion is drawn from the attribute's known values in the last 1,000 rows before it, as far as the cell allows
-them; without any such value, uniformly from the allowed values. Later rows change nothing, and the forest does not
-depend on the batches in which the log arrived. The draw is a keyed hash of the seed, the member, the row and the
-attribute: so it is not stored, but drawn again for the rows that a member remembers whenever it grows.
+A completion is drawn from those known values of the attribute in the 1,000 rows before it that the cell allows; if
+there is none, uniformly from the allowed values. Later rows change nothing, and the forest does not depend on the
+batches in which the log arrived. The draw is a keyed hash of the seed, the member, the row and the attribute. It is
+therefore not stored, but repeated for the rows that a member remembers whenever the member grows.
 """
 
 from array import array
@@ -21,18 +21,18 @@ from quercus.trees.tree.encoding import Parts
 from quercus.trees.tree.uncertain import UncertainCells
 
 WINDOW: Final = 1_000
-"""Number of rows before an uncertain value from whose values it is drawn."""
+"""A completion is drawn from the values of this many rows before its own."""
 PIECE: Final = 1_000
-"""Number of cells drawn at once, for all members of a memory."""
+"""Number of cells that are completed at once, for all members of a memory."""
 CELLS: Final = -2
-"""Number that makes a member's key that of its completions; those of its trees are 0 and above."""
+"""Number from which the key of a member's completions is derived; the numbers 0 and above are those of its tree."""
 Keys = NDArray[np.uint64]
 
 
 def derived_keys(keys: Keys, number: int | Ints) -> Keys:
-    """Return the keys of what a number names below each key, as `derived_key` in `kernels/forest/draws.hpp` does.
+    """Return the key that a number derives from each of `keys`, as `derived_key` in `kernels/forest/draws.hpp` does.
 
-    Of an array of numbers, the keys have its axes before their own.
+    For an array of numbers, the result has the axes of the array before that of the keys.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Completions:
     Parameters
     ----------
     seed, members
-        The seed of the draws, and the number of members; one more draw of each cell is shared by all.
+        The seed of the draws, and the number of trees. One more draw of each cell is shared by all members.
     """
 
     def __init__(self, seed: int, members: int) -> None:
@@ -66,7 +66,7 @@ class Completions:
         self._rows, self._attributes, self._until, self._ends = (array(kind) for kind in "qqqd")
 
     def add_cells(self, cells: UncertainCells) -> None:
-        """Take cells of rows after those that are known."""
+        """Append uncertain cells; their rows must come after those of the present ones."""
         until = cells.until + len(self._ends) // 2
         for kept, more in zip(self._places, (cells.rows, cells.attributes, until), strict=True):
             kept.frombytes(more.tobytes())
@@ -74,11 +74,11 @@ class Completions:
 
     @property
     def cells(self) -> UncertainCells:
-        """All uncertain cells: copies."""
+        """Copies of all uncertain cells."""
         return self._cells_since(0)
 
     def _cells_since(self, row: int) -> UncertainCells:
-        """Return copies of the cells in a row and those after it."""
+        """Return copies of the cells in the rows from `row` on."""
         first = bisect_left(self._rows, row)
         before = self._until[first - 1] if first else 0
         rows, attributes, until = (np.array(each[first:], np.int64) for each in self._places)
@@ -96,9 +96,9 @@ class Completions:
         Parameters
         ----------
         values
-            (n, K) values of all rows, or more.
+            (n, K) values of all rows, possibly followed by unused room.
         parts
-            Ranges that values of the new rows may lie in, by row of the log and attribute.
+            Ranges in which values of the new rows may lie, by row of the log and attribute.
         """
         if not parts:
             return
@@ -111,22 +111,22 @@ class Completions:
     def codes_of_members(
         self, members: Sequence[int], rows: Ints, values: Floats, book: Codebook
     ) -> tuple[Ints, Ints, Codes]:
-        """Return the completions of members in rows of the log.
+        """Return the codes of the completions of some members in some rows.
 
         Parameters
         ----------
         members
-            Their numbers.
+            Numbers of the members.
         rows
-            Of the log, rising.
+            Numbers of the rows in the log, ascending.
         values
             (n, K) values of all rows.
         book
-            The codes.
+            The codebook.
 
         Returns
         -------
-        (c,) rows, (c,) attributes, and (c, members) codes, of each uncertain cell of the rows.
+        For the c uncertain cells of these rows: row (c,), attribute (c,), and the members' codes (c, members).
         """
         cells, keys = self.cells, self._keys[np.asarray(members)]
         wanted = np.flatnonzero(np.isin(cells.rows, rows))
@@ -141,7 +141,7 @@ class Completions:
     def _draws(
         self, cells: UncertainCells, wanted: Ints, values: Floats, keys: Keys
     ) -> Iterator[tuple[Ints, Floats]]:
-        """Yield, piece by piece, wanted cells of one attribute and the draws (cells, keys) of their values."""
+        """Yield, in pieces, the wanted cells of one attribute, and the values drawn for them (cells, keys)."""
         for k in np.unique(cells.attributes[wanted]).tolist():
             mine, others = wanted[cells.attributes[wanted] == k], cells.rows[cells.attributes == k]
             start = max(0, int(cells.rows[mine[0]]) - WINDOW)
@@ -166,7 +166,7 @@ class Completions:
 
 
 def _draw(keys: Keys, before: Floats, ranges: Floats) -> Floats:
-    """Return a value of each key (m,): among those `before` that lie in a range (r, 2), or anywhere in the ranges."""
+    """Return a value for each key (m,): one of those `before` that lie in the ranges (r, 2), else anywhere in these."""
     chance = (keys >> np.uint64(11)) * 2.0**-53
     low, high = ranges.T
     allowed = (low[0] <= before) & (before <= high[0])
@@ -178,7 +178,7 @@ def _draw(keys: Keys, before: Floats, ranges: Floats) -> Floats:
         return drawn
     place = chance * len(ranges)
     which = place.astype(np.int64)
-    # By halves: high - low may be beyond the largest number.
+    # computed by halves, since high - low may overflow
     half: Floats = low[which] / 2 + (place - which) * (high[which] / 2 - low[which] / 2)
     anywhere: Floats = np.clip(2 * half, low[which], high[which])
     return anywhere

@@ -1,4 +1,4 @@
-"""Distances between rows, kept while the codes and the rows to be covered stay the same."""
+"""Distances between rows, which are kept from one agenda to the next while the codes stay the same."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -15,19 +15,19 @@ Distances = NDArray[np.uint16] | NDArray[np.int32]  # the smaller type where it 
 
 
 class DistanceCache:
-    """Distances of candidates, and of known rows, from some rows.
+    """Distances of candidates, and of known rows, from the rows to cover.
 
-    From one agenda to the next few candidates change, and few known rows and few rows come or go: only their distances
-    are counted.
+    From one agenda to the next, few candidates, known rows and rows to cover change, and only the distances of these
+    are computed.
 
     Parameters
     ----------
     book
-        The codes.
+        The codebook.
     rows
-        (m,) numbers of the rows.
+        (m,) numbers of the rows to cover.
     codes
-        (n, A) codes of all rows, of the attributes that vary.
+        (n, A) codes of all rows: those of the attributes that vary.
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
@@ -37,16 +37,15 @@ class DistanceCache:
         most = DISTANCE_UNIT * len(book.varying)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
-        self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
-        nobody = np.empty(0, np.int64)
-        self._near = [
-            (nobody, self._nearest_distances(codes[:0]))
-        ]  # of each group its rows, and distances from them
+        self._candidates = np.empty(0, np.int64)  # the candidate of each line, which may be a former one
+        no_rows = np.empty(0, np.int64)
+        # for each group: its rows, and the distances of the rows to cover from the nearest of them
+        self._near = [(no_rows, self._nearest_distances(codes[:0]))]
 
     def follow_rows(self, rows: Ints, codes: Codes) -> Ints:
-        """Take other rows (m,); return them in the order of all distances. `codes` are of all rows.
+        """Change to other rows to cover (m,); return them in the order that distances have. `codes` are of all rows.
 
-        Rows that come take the places of rows that go, so only their distances are counted and written.
+        New rows take the places of rows that leave, so only the distances of new rows are computed and written.
         """
         if np.array_equal(rows, self._given):
             return self._rows
@@ -63,9 +62,10 @@ class DistanceCache:
         return self._rows
 
     def candidate_distances(self, candidates: Ints, codes: Codes) -> tuple[Distances, Ints]:
-        """Return distances (lines, m) of all candidates so far from the rows, and the lines (n,) of these candidates.
+        """Return distances (lines, m) from the rows to cover, and the line of each of `candidates` (n,).
 
-        They are read only, and good until the next call. `codes` are of all rows.
+        There are also lines of former candidates. The distances are read only, and valid until the next call. `codes`
+        are of all rows.
         """
         fresh = np.setdiff1d(candidates, self._candidates)
         if fresh.size:
@@ -80,10 +80,10 @@ class DistanceCache:
         return self._far, order[np.searchsorted(self._candidates, candidates, sorter=order)]
 
     def group_distances(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
-        """Return the distance (m,) of each row from the nearest row of each group, numbers of known rows; read only.
+        """Return, for each group of known rows, the distances (m,) of the rows to cover from the nearest; read only.
 
-        What was counted for a group serves the group at its place the next time. A new group begins with what was
-        counted for the one before it.
+        The distances of a group are updated from those of the group at the same place in the previous call. A group at
+        a new place starts from the distances of the group before it.
         """
         for place, known in enumerate(groups):
             if place == len(self._near):
@@ -92,9 +92,9 @@ class DistanceCache:
         return [near for _, near in self._near[: len(groups)]]
 
     def _brought_up_to_date(self, before: Ints, near: Ints, known: Ints, codes: Codes) -> Ints:
-        """Return the distances from the nearest of `known` rows; those from the nearest row of `before` are `near`.
+        """Return the distances from the nearest of the rows `known`, given those from the nearest of `before`: `near`.
 
-        A row that goes matters to those alone that it was nearest to.
+        A row that leaves changes only the distances of rows to which it was nearest.
         """
         gone, fresh = np.setdiff1d(before, known), np.setdiff1d(known, before)
         if gone.size:
@@ -110,22 +110,22 @@ class DistanceCache:
 
     def _nearest_of(self, others: NDArray[np.int16], codes: Codes) -> Ints:
         known = ordered_codes(codes, self._bins)
-        if 0 < len(known) < len(others):  # faster: each row of the outer loop prepares its distances
+        if 0 < len(known) < len(others):  # faster, since the kernel prepares each row of the outer loop
             return np.asarray(distances(known, others, self._bins).min(axis=0))
         return nearest_distances(others, known, self._bins)
 
 
 def _replaced(held: NDArray[T], free: Ints, fresh: NDArray[T]) -> NDArray[T]:
-    """Return an array whose `free` places along the last axis `fresh` ones take, with places added or left out."""
+    """Return `held` with `fresh` entries in its `free` places along the last axis, lengthened or shortened to fit."""
     both = min(len(free), fresh.shape[-1])
     held[..., free[:both]] = fresh[..., :both]
     if both < len(free):
         stay = np.delete(np.arange(held.shape[-1]), free[both:])
-        return held.take(stay, axis=-1)  # not by an index, which would leave another order in memory
+        return held.take(stay, axis=-1)  # indexing would return another memory order
     return np.concatenate([held, fresh[..., both:]], axis=-1) if both < fresh.shape[-1] else held
 
 
 def ordered_codes(codes: Codes, bins: Ints) -> NDArray[np.int16]:
-    """Return codes as `distances` wants them: those of numbers from 0 on, that of a missing one behind them."""
+    """Return codes as `distances` needs them: those of numbers count from 0, and a missing number comes last."""
     ranks = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
     return ranks.astype(np.int16)

@@ -1,4 +1,4 @@
-"""The evidence of the log: rows of values, the contours of their classes, and the order in which they were labelled."""
+"""The evidence of the log: rows of values, their contours, and the order in which they were first labelled."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,13 +16,13 @@ from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.encoding import Parts
 
-UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
-NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row was first labelled
-NEVER = np.iinfo(np.int64).max  # number of rows while an attribute does not vary
+UNLABELLED = -1  # in place of a contour's number, for an unlabelled row
+NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row got its first label: not yet, without a query, by a query
+NEVER = np.iinfo(np.int64).max  # in place of a number of rows after which an attribute varies, or was added
 
 
 class DistinctContours(WritableArrays):
-    """The distinct contours, scaled to maximum 1, by number."""
+    """The distinct informative contours, scaled to maximum 1, by number."""
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -32,7 +32,13 @@ class DistinctContours(WritableArrays):
 
     @classmethod
     def of(cls, values: Floats) -> "DistinctContours":
-        """Return contours (contours, l) with the numbers that they have there."""
+        """Return the table of `values` (contours, l), numbered in this order.
+
+        Raises
+        ------
+        ValueError
+            If two contours are the same, or one is vacuous.
+        """
         found = cls(values.shape[1])
         if not all(found._contour_number(contour) == number for number, contour in enumerate(values)):
             raise ValueError("two contours are the same, or one is vacuous")
@@ -53,7 +59,7 @@ class DistinctContours(WritableArrays):
 
     @property
     def lexicographic_rank(self) -> Ints:
-        """(contours,) place of each in lexicographic order; sorted when this is read, not at each new contour."""
+        """(contours,) place of each in lexicographic order; computed when it is read, not at each new contour."""
         if len(self._rank) < len(self):
             self._rank = np.empty(len(self), np.int64)
             self._rank[np.lexsort(self.values.T[::-1])] = np.arange(len(self))
@@ -102,19 +108,19 @@ class ForestEvidence(WritableArrays):
     size
         Number of classes.
     attributes
-        Number of attributes, the first ones, that rows have from the start; None: all.
+        How many of the attributes, from the first on, rows have initially; None: all.
 
     Attributes
     ----------
     since
         (K,) number of rows before each attribute was added; `NEVER` for those not added yet.
     book
-        The codes that were asked for last.
+        The codebook of the codes that were read last.
     completions
-        The values that members assume for uncertain cells; None as long as there are none.
+        The completions of uncertain cells; None while there are no such cells.
     constant_rows
-        (K,) number of rows, from the first one, with the same value of each attribute (a missing one is a value);
-        `NEVER` while all have it.
+        (K,) how many rows, from the first on, have the same value of each attribute (a missing value counts as a
+        value); `NEVER` while all rows do.
     """
 
     def __init__(self, named: Bools, size: int, attributes: int | None = None) -> None:
@@ -153,8 +159,8 @@ class ForestEvidence(WritableArrays):
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
-        `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
-        where there is none. `kinds` and `origin` are copied.
+        `values`, `codes` and `labelled` may have unused room behind their rows. Later rows are written there, or to a
+        copy once the room is full. `kinds` and `origin` are copied.
         """
         found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
@@ -177,12 +183,12 @@ class ForestEvidence(WritableArrays):
 
     @property
     def kinds(self) -> NDArray[np.int32]:
-        """(n,) number of each row's contour, `UNLABELLED` where nothing is known; read only."""
+        """(n,) number of each row's contour, `UNLABELLED` if nothing is known of its class; read only."""
         return self._kinds[: self._rows]
 
     @property
     def origin(self) -> NDArray[np.uint8]:
-        """(n,) origin of a row's first label: `ASKED` if queried, `GIVEN` if not, or `NOT_YET`; read only."""
+        """(n,) origin of each row's first label: `ASKED` if it was queried, `GIVEN` if not, or `NOT_YET`; read only."""
         return self._origin[: self._rows]
 
     def restore_origin(self, origin: NDArray[np.uint8]) -> None:
@@ -195,7 +201,7 @@ class ForestEvidence(WritableArrays):
         return self._labelled.rows
 
     def present_moment(self) -> "EvidenceMoment":
-        """Return the present evidence, which later labels do not change."""
+        """Return the present evidence as a moment, which later labels do not change."""
         return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
 
     def begin_attributes(self, count: int) -> None:
@@ -214,10 +220,18 @@ class ForestEvidence(WritableArrays):
         *,
         asked: bool = False,
     ) -> None:
-        """Take rows (n, K) with the numbers (n,) of their contours.
+        """Add rows.
 
-        `parts` are ranges of uncertain values, by row of the log and attribute; `completions` must be there then.
-        `asked`: a strategy chose the labelled ones.
+        Parameters
+        ----------
+        values
+            (n, K) values.
+        kinds
+            (n,) numbers of the contours, or `UNLABELLED`.
+        parts
+            Ranges of uncertain values, by row of the log and attribute; if there are any, `completions` must be set.
+        asked
+            Whether a strategy chose the labelled ones.
         """
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
@@ -237,7 +251,7 @@ class ForestEvidence(WritableArrays):
         self._labelled.append(first + informed, kinds[informed])
 
     def _note_variation(self, first: int) -> None:
-        """Take note of the attributes that vary for the first time in the rows from `first` on."""
+        """Record the attributes that vary for the first time in the rows from `first` on."""
         same = np.flatnonzero(self.constant_rows == NEVER)
         if same.size:
             fresh, one = self._values[first : self._rows, same], self._values[0, same]
@@ -246,11 +260,11 @@ class ForestEvidence(WritableArrays):
             self.constant_rows[same[varies]] = first + other.argmax(axis=0)[varies]
 
     def replace_contour(self, row: int, kind: int, *, asked: bool = False) -> int | None:
-        """Replace the contour of a row; `asked`: a strategy chose it, which counts at its first label.
+        """Replace the contour of a row; `asked` says whether a strategy chose it, and counts for a first label only.
 
         Returns
         -------
-        The former place of a row that has lost its label, in the order of labelled rows, else None.
+        The former place of the row among the labelled rows if it has lost its label, else None.
         """
         before = self._kinds[row]
         self._kinds[row] = kind
@@ -266,7 +280,10 @@ class ForestEvidence(WritableArrays):
         return None
 
     def codes(self, rows: int | None = None) -> Codes:
-        """Return the codes of the first `rows` rows, or all, in the `book` that their number calls for; read only."""
+        """Return the codes of the first `rows` rows (None: all), and set `book` to their codebook; read only.
+
+        The cuts of the codebook depend on the number of rows (`rows_that_cut`).
+        """
         rows = self._rows if rows is None else rows
         cut_by, varying = self._cutting_rows(rows), np.flatnonzero(self.constant_rows < rows)
         if cut_by == self._cut_by and len(varying) != len(self.book.varying):
@@ -283,19 +300,19 @@ class ForestEvidence(WritableArrays):
         return self._codes[:rows]
 
     def _cutting_rows(self, rows: int) -> dict[int, int]:
-        """Return where the rows end that set the cuts, of the first `rows` rows, by the row where they begin."""
+        """Return the end of the range of rows that set cuts, among the first `rows` rows, by the start of the range."""
         later = {since: since + later_rows_that_cut(max(0, rows - since)) for since in self._starts}
         return later | {0: rows_that_cut(rows)}
 
 
 @dataclass(frozen=True, eq=False)
 class EvidenceMoment:
-    """The evidence at a moment of the log.
+    """The evidence at one moment of the log.
 
     Parameters
     ----------
     evidence
-        Evidence of the log, which may have grown since.
+        The evidence of the log, which may have grown since.
     count
         Number of rows at that moment.
     labelled, labelled_kinds
@@ -309,14 +326,14 @@ class EvidenceMoment:
 
     @cached_property
     def kinds(self) -> NDArray[np.int32]:
-        """(count,) number of the contour of each row that a memory holds; 0 elsewhere."""
-        found = np.zeros(self.count, np.int32)  # pages that nobody writes to cost nothing
+        """(count,) number of the contour of each row that a memory holds; 0 for other rows."""
+        found = np.zeros(self.count, np.int32)  # pages cost nothing until they are written
         found[self.labelled[self._held_places]] = self.labelled_kinds[self._held_places]
         return found
 
     @cached_property
     def labels(self) -> NDArray[np.int16]:
-        """(count,) the class of each row that a memory holds, `NONE` if its contour is not precise; 0 elsewhere."""
+        """(count,) class of each row that a memory holds, `NONE` if its contour is not precise; 0 for other rows."""
         found = np.zeros(self.count, np.int16)
         found[self.labelled[self._held_places]] = self.evidence.contours.sole_class[
             self.labelled_kinds[self._held_places]
@@ -325,15 +342,15 @@ class EvidenceMoment:
 
     @property
     def _held_places(self) -> slice:
-        """Places of the labelled rows from the first one on that the longest memory holds."""
+        """Places of the labelled rows, from the first one that the longest memory holds."""
         return slice(remembered_places(max(LADDER), len(self.labelled)).start, None)
 
     def codes(self) -> Codes:
-        """Return the codes (count, K) of the rows, in the book that their number called for; read only."""
+        """Return the codes (count, K) of the rows, by the codebook of this moment; read only."""
         return self.evidence.codes(self.count)
 
     def by_rank(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return rows in the order of their contours; those of equal contours stay in theirs."""
+        """Return rows in the lexicographic order of their contours; rows of equal contours keep their order."""
         rank = self.evidence.contours.lexicographic_rank
         found: NDArray[np.int32] = rows[np.argsort(rank[self.kinds[rows]], kind="stable")]
         return found

@@ -1,7 +1,7 @@
-"""The forest of many memories: it follows the log, and predicts (theory §10).
+"""The forest of many memories, which follows the log and predicts (theory §10).
 
-The forest is a function of the log: of the rows, of their labels, and of the order in which the labels arrived. It
-does not depend on the batches, nor on the times of looks.
+The forest is a function of the log: of the rows, of their labels, and of the order in which the labels arrived. It does
+not depend on how the log was divided into batches, or on when the forest was read.
 """
 
 from types import MappingProxyType
@@ -33,18 +33,18 @@ class MemoryForest:
     Parameters
     ----------
     named
-        (K,) whether an attribute is nominal: its values are indices of names, with any number of names.
+        (K,) whether an attribute is nominal: its values are indices of names, of which there may be any number.
     size
         Number of classes, l.
     trees
-        Number of trees; three naive-Bayes members stand beside them.
+        Number of trees; three naive-Bayes members come in addition.
     seed
         Seed of the draws.
     level
         Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
     attributes
-        Number of attributes, the first ones, that rows have from the start; None: all. The others come with
-        `begin_attributes`.
+        How many of the attributes, from the first on, rows have initially; None: all. `begin_attributes` adds the
+        others.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class MemoryForest:
         self.seed = seed
         self.level = level
         self._members: Members | None = None
-        self._before: Members | None = None  # what was grown last
+        self._before: Members | None = None  # the members that were grown last
         self.recent = RecentScores(self._grow_members(self.evidence.present_moment()))
         self.distances: DistanceCache | None = None  # distances that queries share
         self._folded: FoldedRows | None = None
@@ -75,10 +75,18 @@ class MemoryForest:
         *,
         asked: bool = False,
     ) -> None:
-        """Add rows (n, K) with their contours (n, l); constant contours are vacuous.
+        """Add rows.
 
-        `parts` are the ranges in which uncertain values may lie, by row (from 0 on) and attribute. `asked`: a strategy
-        chose the labelled ones, so that they are not like all rows.
+        Parameters
+        ----------
+        values
+            (n, K) values.
+        contours
+            (n, l) contours; constant ones are vacuous.
+        parts
+            Ranges in which uncertain values may lie, by row (from 0 on) and attribute.
+        asked
+            Whether a strategy chose the labelled ones, which are therefore not a random sample of all rows.
         """
         values = np.asarray(values, dtype=np.float64)
         kinds = (
@@ -102,27 +110,27 @@ class MemoryForest:
         self._add_rows(values[taken:], kinds[taken:], parts, asked)
 
     def begin_attributes(self, count: int) -> None:
-        """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
+        """From now on, rows have the first `count` attributes; the new ones are missing in all earlier rows."""
         self.evidence.begin_attributes(count)
         self._members = None
 
     def with_classes(self, size: int) -> "MemoryForest":
-        """Return a forest of more classes, which has observed the same rows, in order, with the labels that they have.
+        """Return a forest of `size` classes, more than now, that has observed the same rows with their present labels.
 
-        Rows with a label are of none of the further classes.
+        The labels exclude the new classes; rows without a label may be of any class (theory §18.1).
         """
         evidence = self.evidence
         contours, told = np.ones((len(evidence), size)), evidence.kinds != UNLABELLED
         contours[told] = 0.0
         contours[told, : evidence.size] = evidence.contours.values[evidence.kinds[told]]
         forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
-        forest.evidence.completions = evidence.completions  # draws among values, whatever the classes
+        forest.evidence.completions = evidence.completions  # they do not depend on the classes
         forest.observe(evidence.values, contours)
         forest.evidence.restore_origin(evidence.origin)
         return forest
 
     def replace_contour(self, row: int, contour: Floats, *, asked: bool = False) -> None:
-        """Replace the contour (l,) of a row; a constant one takes its label back. `asked`: a strategy chose it."""
+        """Replace the contour (l,) of a row; a constant one withdraws its label. `asked`: a strategy chose the row."""
         (kind,) = self.evidence.contours.contour_numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
         labelled = len(self.evidence.labelled)
         withdrawn = self.evidence.replace_contour(row, int(kind), asked=asked)
@@ -133,21 +141,21 @@ class MemoryForest:
             self.recent.end_block(self.evidence.present_moment())
 
     def members(self) -> Members:
-        """Return the members as they are now, grown if a label came since."""
+        """Return the present members, which grow first if the evidence has changed."""
         if self._members is None:
             self.recent.catch_up(self._grow_members)
             self._members = self._grow_members(self.evidence.present_moment())
         return self._members
 
     def bounded_members(self) -> Members:
-        """Return the members as they are now, with the bounds of their leaves."""
+        """Return the present members with the bounds of their leaves."""
         members = self.members().with_bounds(self.evidence.contours, self.level)
         self._members = self._before = members
         return members
 
     @property
     def is_grown(self) -> bool:
-        """True if the members are grown from the present evidence."""
+        """True if the members have been grown from the present evidence."""
         return self._members is not None
 
     def continue_from(self, evidence: ForestEvidence, recent: RecentScores) -> None:
@@ -162,7 +170,7 @@ class MemoryForest:
 
     @property
     def weights(self) -> Floats:
-        """(members,) the weight of each, with sum 1."""
+        """(members,) the weight of each member; they sum to 1."""
         self.members()
         return self.recent.member_weights(self.trees)
 
@@ -185,7 +193,7 @@ class MemoryForest:
         return self._predicted_rows().calibration()
 
     def _predicted_rows(self) -> ScoredRows:
-        """Return the rows of the last blocks, as the members from before each predict them."""
+        """Return the rows of the last blocks, as predicted by the members from before each block."""
         theta, contours, asked = self.recent.predictions(self.trees)
         others, margin = np.empty(0, np.int64), np.empty(0)
         if asked.any() and len(theta):
@@ -226,7 +234,7 @@ class MemoryForest:
         )
 
     def _columns_of(self, rows: Ints) -> tuple[Floats, Codes]:
-        """Return values and codes of rows of the log, in the book of the present members."""
+        """Return values and codes of rows of the log, by the codebook of the present members."""
         return self.evidence.values[rows], self.evidence.codes()[rows]
 
     def predict(self, values: Floats) -> Predictions:
@@ -241,7 +249,7 @@ class MemoryForest:
         Raises
         ------
         InvalidInput
-            When a row has more than 4,096 combinations of values.
+            If a row has more than 4,096 combinations of values.
         """
         return predict_possible(self.predict, cells, self.members().book.cuts)
 

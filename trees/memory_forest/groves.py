@@ -17,21 +17,21 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 Keys = NDArray[np.uint64]
 Rows = NDArray[np.int32]
 
-FIELDS = 4  # of a node
+FIELDS = 4  # numbers per node
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryChanges:
-    """The rows that a memory gained and lost since it last grew.
+    """The rows that a memory has gained and lost since its trees last grew.
 
     Parameters
     ----------
     come
-        Rows that were gained, by rank of their contours.
+        Rows that were gained, in the order of their contours (`EvidenceMoment.by_rank`).
     go
         Rows that were lost; a row whose contour changed is both lost and gained.
     gone
-        (all rows,) whether a row was lost.
+        (all rows,) whether each row is among `go`.
     """
 
     come: Rows
@@ -40,12 +40,12 @@ class MemoryChanges:
 
     @classmethod
     def between(cls, moment: EvidenceMoment, old: Rows, kinds: Rows, new: Rows) -> "MemoryChanges":
-        """Return how `old` rows, whose contours were `kinds`, become the `new` ones of a moment."""
+        """Return the changes from `old` rows, with contours `kinds`, to the `new` rows of a moment."""
         stays, gone = np.zeros(moment.count, dtype=np.bool_), np.zeros(moment.count, dtype=np.bool_)
         stays[new] = True
         go = old[~stays[old] | (kinds != moment.kinds[old])]
         gone[go] = True
-        had = np.zeros(moment.count, dtype=np.bool_)  # new: pages that are never written cost nothing
+        had = np.zeros(moment.count, dtype=np.bool_)  # a fresh array: unwritten pages cost nothing
         had[old] = True
         had[go] = False
         return cls(moment.by_rank(new[~had[new]]), go, gone)
@@ -60,7 +60,7 @@ class MemberTree:
     key
         Key of the root.
     nodes
-        (4, nodes) attribute, test, skip and size of each.
+        (4, nodes) attribute, test, skip and size of each node.
     rows, opinions
         See `grow` in `kernels/forest/growing.hpp`.
     """
@@ -76,16 +76,16 @@ class MemberTree:
 
 @dataclass(frozen=True, eq=False)
 class Grove(WritableArrays):
-    """The trees of a memory. A row changes all of them: they grow in one call, and predict in one.
+    """The trees of a memory. A row changes all of them, so they grow in one call, and predict in one.
 
     Parameters
     ----------
     keys
-        (trees,) of the roots.
+        (trees,) keys of the roots.
     nodes, rows, opinions, counts
         See `grow` in `kernels/forest/growing.hpp`.
     level
-        Level of the likelihood cut of the bounds that are known; NaN where none is.
+        Level of the likelihood cut of the bounds in `opinions`; NaN if there are none.
     """
 
     keys: Keys
@@ -104,7 +104,7 @@ class Grove(WritableArrays):
 
     @classmethod
     def of(cls, trees: Sequence[MemberTree], level: float) -> "Grove":
-        """Return trees, at least one, of the same rows; raise `ValueError` if their numbers differ."""
+        """Return a grove of at least one tree; raise `ValueError` if their numbers of rows differ."""
         if len({len(tree.rows) for tree in trees}) > 1:
             raise ValueError("trees of a memory have different numbers of rows, which do not fit together")
         return cls(
@@ -121,7 +121,7 @@ class Grove(WritableArrays):
     ) -> "Grove":
         """Return the trees after changes of their memory, equal to trees grown from scratch.
 
-        `members` are the numbers of the trees in the forest, by which they complete uncertain values.
+        `members` are the numbers of the trees in the forest, which determine their completions of uncertain values.
         """
         completions = moment.evidence.completions
         if completions is None:
@@ -178,12 +178,12 @@ class Grove(WritableArrays):
     def add_opinions(
         self, codes: Codes, named: Bools, weights: Floats, level: float, predicted: Floats
     ) -> None:
-        """Add the opinions of the trees, see `kernels/forest/routing.hpp`."""
+        """Add the weighted opinions of the trees to `predicted`, see `kernels/forest/routing.hpp`."""
         opinions, sums = _in_lines(self.opinions), _in_lines(predicted)
         add_opinions(codes, named, self.keys, self.nodes, opinions, self.counts, weights, level, sums)
 
     def add_overlaps(self, codes: Codes, named: Bools, weights: Floats, sums: Floats) -> None:
-        """Add the overlap of the leaves in which rows end to `sums` (m,), see `kernels/forest/overlap.hpp`."""
+        """Add the weighted overlap of the leaves in which rows end to `sums` (m,), see `kernels/forest/overlap.hpp`."""
         add_of_leaves(codes, named, self.keys, self.nodes, self.counts, weights, self._overlaps, sums)
 
     @cached_property
@@ -197,7 +197,7 @@ def _in_lines(array: Floats) -> Floats:
 
 
 def nodes_of(trees: Sequence[MemberTree]) -> Rows:
-    """Return the nodes (4, nodes) of trees, one after the other, in the order of C."""
+    """Return the nodes (4, nodes) of trees, concatenated and C-contiguous."""
     return np.ascontiguousarray(
         np.concatenate([np.empty((FIELDS, 0), np.int32), *(tree.nodes for tree in trees)], axis=1)
     )

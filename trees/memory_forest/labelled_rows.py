@@ -10,13 +10,14 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 Rows = NDArray[np.int32]
 Kinds = NDArray[np.int32]
 
-FIRST_LENGTH = 64  # of an array that grows; its length at least doubles
+FIRST_LENGTH = 64  # initial length of an array that grows, which then at least doubles
 
 
 class LabelledRows(WritableArrays):
     """The labelled rows and the numbers of their contours.
 
-    What `held_columns` returned stays as it is: rows are appended behind it, and a change of a contour copies once.
+    Arrays that `held_columns` returned never change: rows are appended behind them, and the first change of a contour
+    makes a copy.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class LabelledRows(WritableArrays):
     def of(cls, rows: Rows, kinds: Kinds) -> "LabelledRows":
         """Return labelled rows in their order, with the numbers of their contours (T,).
 
-        `rows` may have room behind them, where later ones are written.
+        `rows` may have unused room behind the first T, where later rows are written.
         """
         made = cls()
         made._rows, made._kinds, made._count = rows, with_room(kinds, len(kinds), len(rows)), len(kinds)
@@ -37,11 +38,11 @@ class LabelledRows(WritableArrays):
 
     @property
     def rows(self) -> Rows:
-        """(T,) in their order; read only."""
+        """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._rows[: self._count]
 
     def held_columns(self) -> tuple[Rows, Kinds]:
-        """Return the rows (T,) and the numbers of their contours, which stay as they are; read only."""
+        """Return the rows (T,) and the numbers of their contours (T,), which will not change; read only."""
         self._is_held = True
         return self.rows, self._kinds[: self._count]
 
@@ -67,7 +68,7 @@ class LabelledRows(WritableArrays):
         self._kinds[place] = kind
 
     def withdraw_row(self, row: int) -> int:
-        """Remove a row whose label was taken back; return its place."""
+        """Remove a row whose label was withdrawn; return its former place."""
         place = self._place_of(row)
         self._rows = np.delete(self.rows, place)
         self._kinds = np.delete(self._kinds[: self._count], place)
@@ -81,7 +82,7 @@ class LabelledRows(WritableArrays):
 def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
     """Return a new array of length `room` that begins with the first `count` entries of `array`.
 
-    The rest is not written: unwritten memory costs nothing.
+    The rest is left unwritten, and costs no memory until it is written.
     """
     widened = np.empty((room, *array.shape[1:]), array.dtype)
     widened[:count] = array[:count]
@@ -89,9 +90,9 @@ def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
 
 
 def common_length(one: Rows, other: Rows) -> int:
-    """Return the number of entries, from the first on, that two arrays have in common.
+    """Return how many entries, from the first on, are equal in two arrays that `LabelledRows.held_columns` returned.
 
-    `LabelledRows.held_columns` returned both: if they begin at the same place in memory, they need no comparison.
+    Such arrays need no comparison if they begin at the same address, since they never change.
     """
     n = min(len(one), len(other))
     if one.__array_interface__["data"][0] == other.__array_interface__["data"][0]:

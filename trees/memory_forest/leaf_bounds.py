@@ -1,8 +1,8 @@
 """Bounds of the classes in the leaves of trees, over the likelihood cut of their labels (theory §10.4).
 
-They are solved on demand, once for a leaf that does not change, and once for all leaves with the same labels. The
-solver is that of single trees (theory §2.12); labels reach it in lexicographic order, so that a bound is a function of
-the labels of its leaf, to the last bit.
+They are solved on demand: once for a leaf as long as it does not change, and once for all leaves with the same labels.
+The solver is that of single trees (theory §2.12). Labels reach it in lexicographic order, so that a bound is a function
+of the labels of its leaf, to the last bit.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def with_bounds(
     groves
         The trees of each memory.
     kinds
-        (rows,) numbers of the rows' contours, as far as trees have rows.
+        (rows,) number of each row's contour, up to the last row that a tree has.
     contours
         The contours by number.
     level
@@ -61,7 +61,7 @@ def with_bounds(
 
 
 def _rows_of_leaves(grove: Grove, opinions: Ints) -> tuple[NDArray[np.int32], Ints]:
-    """Return the rows of the leaves with these opinions, one leaf after the other, and how many each has."""
+    """Return the rows of the leaves with these opinions, leaf by leaf, and the number of rows of each leaf."""
     leaf = grove.nodes[:, 0] < 0
     size = grove.nodes[leaf, 3].astype(np.int64)
     mine = np.flatnonzero(grove.nodes[leaf, 2] >= grove.opinions.shape[2])[opinions]
@@ -76,7 +76,7 @@ def _bound_leaves(
 ) -> Floats:
     """Return belief and plausibility (leaves, 2, l) of leaves, given the contours of their rows and their sizes.
 
-    They are widened to hold the estimates `theta` (leaves, l), which E2M leaves a little below the maximum.
+    The bounds are widened to contain the estimates `theta` (leaves, l), which E2M leaves a little below the maximum.
     """
     rank = contours.lexicographic_rank[kinds]
     _, one, column = np.unique(rank, return_index=True, return_inverse=True)

@@ -35,21 +35,21 @@ class ActiveForest(Learner):
 
     @property
     def engine(self) -> str:
-        """The forest itself follows the log."""
+        """The import path of the engine, in which the forest itself follows the log."""
         return "quercus.server.growth.engines:ForestEngine"
 
     @property
     def takes_pruning(self) -> bool:
-        """The tree beside it is pruned."""
+        """True: the tree beside the forest is pruned."""
         return True
 
     def learning_cost(self, size: int) -> dict[str, int]:
-        """Return the number of its trees."""
+        """Return the number of trees."""
         return {"trees": self.trees}
 
     def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
         """Return the forest of many memories, with an active tree beside it."""
-        # heavy, and a server that only reads forests needs neither
+        # these modules are heavy, and a server that only reads forests needs neither
         from quercus.trees.learners.evidential import Abc45  # noqa: PLC0415
         from quercus.trees.memory_forest.publishing import served_forest  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ def forest_of(
     learner: ActiveForest, attributes: Sequence[Attribute], size: int, present: int | None = None
 ) -> "MemoryForest":
     """Return the forest of an empty log, whose rows have the first `present` attributes; None: all."""
-    from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415 - heavy, for those who grow it
+    from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415 - heavy, needed to grow only
 
     return MemoryForest(
         np.array([isinstance(attribute, Nominal) for attribute in attributes]),

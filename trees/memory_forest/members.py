@@ -28,7 +28,7 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Trees and naive-Bayes members, none before a row is labelled.
+    """Trees and naive-Bayes members; there are none before a row is labelled.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class Members:
     size
         Number of classes.
     labelled, kinds
-        (T,) labelled rows, in their order, and the numbers of their contours.
+        (T,) labelled rows, in the order in which they were first labelled, and the numbers of their contours.
     groves
-        The trees of each memory; tree m of the forest is in grove m modulo their number.
+        The trees of each memory; tree m of the forest is in grove m modulo the number of groves.
     bayes
-        The naive-Bayes members, which come after the trees.
+        The naive-Bayes members, which are numbered after the trees.
     """
 
     book: Codebook
@@ -53,9 +53,9 @@ class Members:
 
     @classmethod
     def of(cls, moment: EvidenceMoment, trees: int, seed: int, before: "Members | None") -> "Members":
-        """Return the members of a moment; `before` are those of a moment ago, which save work."""
+        """Return the members of a moment; those of an earlier one, `before`, save work."""
         evidence = moment.evidence
-        moment.codes()  # brings the book up to date
+        moment.codes()  # brings the codebook up to date
         rows, kinds = moment.labelled, moment.labelled_kinds
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
@@ -86,17 +86,17 @@ class Members:
 
     @property
     def trees(self) -> list[MemberTree]:
-        """The trees one by one: views."""
+        """Views of the single trees, in the order of their numbers."""
         apart = [grove.trees for grove in self.groves]
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
     def agreed_count(self, moment: EvidenceMoment) -> int:
-        """Return how many labelled rows, from the first on, have the same place and contour at a moment."""
+        """Return how many labelled rows, from the first on, are the same at a moment, with the same contours."""
         same_rows = common_length(self.labelled, moment.labelled)
         return min(same_rows, common_length(self.kinds, moment.labelled_kinds))
 
     def memory_changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
-        """Return the changes of a memory until a moment, None if there are none; see `agreed_count`."""
+        """Return the changes of a memory until a moment, or None; for `agreed` see `agreed_count`."""
         old, new = (
             remembered_places(memory, len(self.labelled)),
             remembered_places(memory, len(moment.labelled)),
@@ -106,7 +106,7 @@ class Members:
         return MemoryChanges.between(moment, self.labelled[old], self.kinds[old], moment.labelled[new])
 
     def next_bayes(self, moment: EvidenceMoment, agreed: int) -> list[NaiveBayes]:
-        """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed_count`."""
+        """Return the naive-Bayes members at a moment; those that remember the same rows are the same object."""
         evidence = moment.evidence
         member_of = {}
         if self.bayes:
@@ -132,7 +132,7 @@ class Members:
         return members
 
     def _is_unchanged(self, old: slice, moment: EvidenceMoment, new: slice, agreed: int) -> bool:
-        """Return whether the labelled rows at `old` places equal those at `new` ones at a moment, contours included."""
+        """Return whether labelled rows and contours at the `old` places equal those at the `new` ones at a moment."""
         if old == new and new.stop <= agreed:
             return True
         return np.array_equal(self.labelled[old], moment.labelled[new]) and np.array_equal(
@@ -140,13 +140,13 @@ class Members:
         )
 
     def is_of(self, book: Codebook, labelled: Rows, kinds: Rows) -> bool:
-        """Return whether these are the members of the labelled rows, in these codes."""
+        """Return whether the members are those of these labelled rows, by this codebook."""
         n = len(labelled)
         is_alike = self.book is book and len(self.labelled) == n and len(self.groves) > 0
         return is_alike and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
 
     def with_bounds(self, contours: DistinctContours, level: float) -> "Members":
-        """Return the members with the bounds of all leaves over the cut at `level`, themselves if they have them."""
+        """Return the members with the bounds of all leaves over the cut at `level`; `self` if it has them already."""
         if all(grove.level == level and not np.isnan(grove.opinions[:, 1]).any() for grove in self.groves):
             return self
         kinds = np.zeros(int(self.labelled.max()) + 1, np.int32)
@@ -156,22 +156,20 @@ class Members:
     def mean_opinions(
         self, values: Floats, weights: Floats, level: float, parts: int = 3, codes: Codes | None = None
     ) -> Floats:
-        """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
-
-        For all three, the members must have the bounds for `level`.
+        """Return the members' mean opinion of rows: estimate, belief and plausibility of each class, (m, parts, l).
 
         Parameters
         ----------
         values
-            (m, K).
+            (m, K) values of the rows.
         weights
-            (members,) with sum 1.
+            (members,) weight of each member; they sum to 1.
         level
             Level of the likelihood cut (theory §10.4).
         parts
-            3, or 1: the estimate alone, (m, 1, l).
+            3, for which the members must have the bounds for `level` (`with_bounds`); or 1 for the estimate alone.
         codes
-            (m, K) the codes of the values, where they are known.
+            (m, K) codes of the values; None: they are computed.
         """
         predicted = np.zeros((len(values), parts, self.size))
         if not self.groves:
@@ -192,9 +190,9 @@ class Members:
         return predicted
 
     def overlaps(self, values: Floats, weights: Floats, codes: Codes | None = None) -> Floats:
-        """Return the mean overlap of the trees on rows of values (m, K), (m,) in bits (theory §10.9).
+        """Return the trees' mean overlap for rows of values (m, K): (m,) in bits (theory §10.9).
 
-        `weights` are those of all members, `codes` those of the rows, where they are known.
+        `weights` are those of all members; `codes` (m, K) are those of the values, None: they are computed.
         """
         sums = np.zeros(len(values))
         codes, mine = self.book.codes(values) if codes is None else codes, weights[: self.tree_count]
@@ -218,7 +216,7 @@ class Members:
     def memory_estimates(self, values: Floats, codes: Codes | None = None) -> Floats:
         """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l).
 
-        `codes` are those of the rows, where they are known.
+        `codes` (m, K) are those of the values; None: they are computed.
         """
         estimates = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
         if not self.groves:

@@ -1,4 +1,4 @@
-"""The memories of the members: the labelled rows that each holds (theory §10.1)."""
+"""The memories of the members: which labelled rows each of them holds (theory §10.1)."""
 
 from functools import cache
 
@@ -6,25 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
-"""Memories of trees, in labelled rows. The trees share them out evenly."""
+"""Memories of the trees, in labelled rows; they are divided evenly among the trees."""
 BAYES = (600, 2_000, 100_000)
-"""Memories of the naive-Bayes members."""
+"""Memories of the naive-Bayes members, in labelled rows."""
 FOREST_BYTES = 512 << 20
-"""Most bytes of the nodes and opinions of all trees."""
+"""Bound of the memory for the nodes and opinions of all trees, in bytes."""
 MOVING = 2_000
-"""Labelled rows from which on a memory moves in steps."""
+"""A memory that holds at least this many labelled rows moves in steps."""
 MEMORY_STEP = 500
-"""The first step, in rows; it doubles whenever the memory does."""
+"""The first step, in rows; it doubles whenever the rows in memory do."""
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
-OPINION_BYTES = 24  # a class
+OPINION_BYTES = 24  # per class
 
 
 def remembered_places(memory: int, labelled: int) -> slice:
     """Return the places of the labelled rows that a memory holds after `labelled` rows (theory §10.1).
 
-    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
-    500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
+    A memory that holds fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter
+    of its rows: 500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
 
     Examples
     --------
@@ -52,8 +52,8 @@ def bayes_rows(labelled: int) -> list[int]:
 def memories_of(trees: int, size: int) -> tuple[int, ...]:
     """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).
 
-    At the worst a labelled row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the
-    longest with which the trees keep to `FOREST_BYTES` bytes together.
+    In the worst case a labelled row adds two nodes to a tree, one of them a leaf with an opinion. No memory is longer
+    than the longest with which all trees together stay within `FOREST_BYTES`.
 
     Examples
     --------
@@ -72,7 +72,9 @@ def memories_of(trees: int, size: int) -> tuple[int, ...]:
 
 
 def memory_of(trees: int) -> NDArray[np.int64]:
-    """Return the number of each member's memory: of the trees', then of the naive-Bayes members, each one of its own.
+    """Return the number of each member's memory: first those of the trees, then those of the naive-Bayes members.
+
+    Each naive-Bayes member has a memory of its own.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A naive-Bayes member: a density or frequencies of each class, one attribute at a time (theory §10.3).
+"""A naive-Bayes member: for each attribute, the density or the frequencies of its values in each class (theory §10.3).
 
-Rows whose label is one class are counted once. Only uncertain ones are shared out at each step of E2M, those of the
-same name and contour together.
+Rows whose label is one class are counted once. Only the others are divided among the classes at each step of E2M, rows
+with the same name and contour together.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Kinds = NDArray[np.int32]
 
-LEAST_CHANGE = 1e-6  # of a probability; E2M stops after a step without a larger one
-PRIOR = 0.5  # rows that each name has before any is seen
+LEAST_CHANGE = 1e-6  # of a probability: E2M stops after a step in which none changes by more
+PRIOR = 0.5  # pseudo-count of each name in each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,14 @@ class NaiveBayes(WritableArrays):
     named
         (K,) whether an attribute is nominal.
     weight
-        Information of its labels: the sum of ``1 - min pl / max pl``, 1 for a row that excludes a class.
+        Weight of the labels: the sum of ``1 - min pl / max pl``, in which a label that excludes a class counts 1.
     prior
         (l,) estimate of the classes' probabilities.
     means, deviations
-        (numbers, l) of each class.
+        (numbers, l) mean and standard deviation of each numeric attribute in each class.
     frequencies
-        Log-frequencies (names + 1, l) of each nominal attribute: the last for a name that the member has not seen.
+        Logarithms of the frequencies (names + 1, l) of each nominal attribute; the last line is for names that the
+        member has not seen.
     """
 
     named: Bools
@@ -50,15 +51,24 @@ class NaiveBayes(WritableArrays):
     def of(
         cls, values: Floats, rows: Ints, named: Bools, kinds: Kinds, contours: DistinctContours
     ) -> "NaiveBayes":
-        """Learn from rows (n,), in the order in which they were labelled, of values (all rows, K).
+        """Learn from rows of the log.
 
-        `kinds` (n,) are the numbers of their contours.
+        Parameters
+        ----------
+        values
+            (all rows, K) values.
+        rows
+            (n,) numbers of the rows to learn from, in the order in which they were labelled.
+        named
+            (K,) whether an attribute is nominal.
+        kinds
+            (n,) numbers of the rows' contours.
+        contours
+            The contours.
         """
         klass = contours.sole_class[kinds]
         rank = contours.lexicographic_rank[kinds]
-        ranked = contours.values[
-            np.argsort(contours.lexicographic_rank)
-        ]  # it does not depend on the log's order
+        ranked = contours.values[np.argsort(contours.lexicographic_rank)]  # independent of the log's order
         uncertain = contours.values[kinds[klass == NONE]]
         free = float((uncertain.min(axis=1) / uncertain.max(axis=1)).sum())
         means, deviations = fit_densities(
@@ -72,13 +82,13 @@ class NaiveBayes(WritableArrays):
             names = column[known].astype(np.int64)
             if names.size and names.min() < names.max():
                 width = int(names.max()) + 2
-            else:  # a single name, or none, does not distinguish classes; nor does an unseen one
+            else:  # a single name, or none, distinguishes no classes, and neither may an unseen one
                 names, width = np.zeros_like(names), 1
             tables.append(np.log(_name_frequencies(names, width, klass[known], rank[known], ranked)[0]))
         return cls(named, len(rows) - free, prior, means, deviations, tuple(tables))
 
     def theta(self, values: Floats) -> Floats:
-        """Return the probabilities (m, l) of rows of values (m, K)."""
+        """Return the class probabilities (m, l) of rows of values (m, K)."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
         if len(self.means):
@@ -96,18 +106,20 @@ class NaiveBayes(WritableArrays):
 def _name_frequencies(
     names: Ints, width: int, klass: Kinds, rank: Ints, contours: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the frequencies (width, l) of names in each class, and those (l,) of the classes, by E2M.
+    """Return the frequencies (width, l) of names in each class, and the probabilities (l,) of the classes, by E2M.
 
     Parameters
     ----------
     names
-        (n,) of the rows, below `width`.
+        (n,) name of each row, below `width`.
+    width
+        Number of names.
     klass
-        (n,) the class of a row, `NONE` where it is uncertain.
+        (n,) class of each row, `NONE` if it is uncertain.
     rank
-        (n,) the number of the contour of each row.
+        (n,) number of each row's contour in `contours`.
     contours
-        (D, l).
+        (D, l) contours in lexicographic order.
     """
     l = contours.shape[1]
     sure = klass != NONE

@@ -1,4 +1,4 @@
-"""A forest, to be served."""
+"""Conversion of a forest that grows into one that is served."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedM
 
 
 def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
-    """Return the forest as it is now, beside a tree of the same log."""
+    """Return the present forest for serving, with a tree of the same log."""
     return ServedForest(tree.attributes, tree.size, tree, served_members(forest), forest.calibration())
 
 
 def served_members(forest: MemoryForest) -> ServedMembers:
-    """Return the members as they are now."""
+    """Return the present members for serving."""
     members = forest.bounded_members()
     trees, l = members.trees, members.size
     distinct = {id(each): each for each in members.bayes}

@@ -1,4 +1,4 @@
-"""The recent accuracy of memories: their members from before each block of labelled rows predict it (theory §10.3)."""
+"""Recent scores of the memories: each block of labelled rows is judged by the members from before it (theory §10.3)."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,10 +14,10 @@ from quercus.trees.memory_forest.evidence import ASKED, EvidenceMoment
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import MEMORIES, memory_of
 
-PIECE = 10  # rows that are judged together until the first block is complete
-MOST_WAITING = 1_000  # newest rows without a label whose predictions are kept until the end of the next block
-JUDGED_BLOCKS = 2  # blocks, before which all weights are equal
-SHARPNESS = 20.0  # of the weights
+PIECE = 10  # labelled rows that are judged together in the first block
+MOST_WAITING = 1_000  # greatest number of unlabelled rows whose predictions are kept for one block
+JUDGED_BLOCKS = 2  # with fewer judged blocks, all weights are equal
+SHARPNESS = 20.0  # a memory's weight is proportional to exp(-SHARPNESS * its Brier score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class EndedBlock:
     Parameters
     ----------
     begun
-        Number of rows that were labelled before it.
+        Number of rows that were labelled before the block.
     end
-        The moment when it was complete.
+        The moment when the block was complete.
     """
 
     begun: int
@@ -37,40 +37,40 @@ class EndedBlock:
 
     @property
     def is_whole(self) -> bool:
-        """True if the block has all its rows; blocks that do not count are passed over."""
+        """True if the block has exactly `BLOCK` rows: in a long batch, blocks that do not count are skipped."""
         return len(self.end.labelled) == self.begun + BLOCK
 
     @property
     def values(self) -> Floats:
-        """(rows, K) of its rows."""
+        """(rows, K) values of its rows."""
         return self.end.evidence.values[self.end.labelled[self.begun :]]
 
     @property
     def contours(self) -> Floats:
-        """(rows, l) the contours of its rows at its end."""
+        """(rows, l) contours of its rows at its end."""
         return self.end.evidence.contours.values[self.end.labelled_kinds[self.begun :]]
 
     @property
     def rows(self) -> Ints:
-        """(rows,) their numbers in the log."""
+        """(rows,) numbers of its rows in the log."""
         return self.end.labelled[self.begun :].astype(np.int64)
 
     @property
     def asked(self) -> Bools:
-        """(rows,) whether a strategy chose them."""
+        """(rows,) whether a strategy chose each row."""
         return np.asarray(self.end.evidence.origin[self.rows] == ASKED)
 
 
 @dataclass(frozen=True, eq=False)
 class WaitingRows:
-    """Rows that came between two blocks' ends and had no label at the second: what members knew when they came.
+    """Rows that came during a block and had no label at its end, as predicted by the members from before the block.
 
     Parameters
     ----------
     rows
-        (p,) their numbers, rising.
+        (p,) numbers of the rows, ascending.
     theta
-        (memories, p, l) estimates by the members of the first end.
+        (memories, p, l) estimates.
     """
 
     rows: Ints
@@ -78,12 +78,12 @@ class WaitingRows:
 
     @classmethod
     def none(cls, size: int) -> "WaitingRows":
-        """Return those of the start of a log."""
+        """Return no rows, as at the start of a log."""
         return cls(np.empty(0, np.int64), np.empty((MEMORIES, 0, size)))
 
     @classmethod
     def of(cls, judges: Members, since: int, end: EvidenceMoment) -> "WaitingRows":
-        """Return the newest rows from `since` on that have no label at a moment, as the judges see them."""
+        """Return the newest rows, from `since` on, without a label at the moment `end`, as the judges predict them."""
         if not judges.tree_count:
             return cls.none(judges.size)
         waits = np.ones(end.count - since, np.bool_)
@@ -101,16 +101,16 @@ class JudgedBlock:
     Parameters
     ----------
     trees
-        Number of trees that were grown before it.
+        Number of trees that had been grown before the block; 0 for the first block.
     theta
-        (memories, rows, l) estimates.
+        (memories, rows, l) estimates by the members from before the block.
     contours
-        (rows, l) what was known at its end.
+        (rows, l) contours of the rows at the end of the block.
     asked
-        (rows,) whether a strategy chose them.
+        (rows,) whether a strategy chose each row.
     at_arrival
-        (memories, rows, l) the estimates when they came: for one that waited for its label since before the block
-        before, those of the members from before that.
+        (memories, rows, l) estimates by the members from before the row came. They differ from `theta` for rows that
+        came during the previous block and waited for their label.
     """
 
     trees: int
@@ -121,7 +121,7 @@ class JudgedBlock:
 
     @classmethod
     def of(cls, judges: Members, block: EndedBlock, waiting: WaitingRows | None = None) -> "JudgedBlock":
-        """Return a block as its judges see it; rows that waited change `at_arrival` alone."""
+        """Return a block with its judges' predictions; `waiting` affects `at_arrival` only."""
         theta = judges.memory_estimates(block.values)
         at_arrival, rows, asked = theta, block.rows, block.asked
         if waiting is not None and (known := np.flatnonzero(np.isin(rows, waiting.rows) & ~asked)).size:
@@ -131,10 +131,10 @@ class JudgedBlock:
 
 
 class RecentScores:
-    """The Brier scores of the last blocks, and the members that will predict the next one.
+    """The Brier scores of the last blocks, and the members that will judge the next one.
 
-    The end of a block is only noted. Members are grown, and blocks scored, when scores are read: in a long log only at
-    the moments that still count, at most 21.
+    The end of a block is only recorded. Members are grown, and blocks scored, when scores are read: in a long log only
+    at the moments that still count, of which there are at most 21.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ class RecentScores:
     def __init__(self, judges: Members) -> None:
         self._scores: deque[Floats] = deque(maxlen=BLOCKS)
         self._ended: deque[EndedBlock] = deque(maxlen=BLOCKS + 1)
-        self._judges: Members | None = judges  # before the oldest ended block; None if unknown
+        self._judges: Members | None = judges  # members from before the oldest ended block; None if unknown
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
-        self._accuracy: list[AccuracyBlock] = []  # of these, as far as it was read
+        self._accuracy: list[AccuracyBlock] = []  # accuracy in these blocks; empty until it is read
         self._begun = 0
         self.since = 0  # rows in the log when the judges were grown
         self.waiting = WaitingRows.none(judges.size)
@@ -163,9 +163,22 @@ class RecentScores:
         since: int,
         waiting: WaitingRows,
     ) -> "RecentScores":
-        """Return those of judged blocks; `judges` are the members after the `begun` rows that were labelled by then.
+        """Return the scores of judged blocks.
 
-        `since` is the number of rows in the log then; for `waiting` see `WaitingRows`.
+        Parameters
+        ----------
+        judges
+            The members after the first `begun` labelled rows, which will judge the present block.
+        judged
+            The judged blocks, the oldest first.
+        begun
+            Number of rows that were labelled before the present block.
+        early
+            The pieces of the first block.
+        since
+            Number of rows in the log when the judges were grown.
+        waiting
+            Rows that came during the previous block.
         """
         made = cls(judges)
         made._judged.extend(judged)
@@ -175,7 +188,7 @@ class RecentScores:
 
     @property
     def judging_members(self) -> Members:
-        """The members before the block that has begun, once all blocks that ended are scored."""
+        """The members from before the present block; raises `ValueError` unless all ended blocks are scored."""
         if self._judges is None or self._ended:
             raise ValueError("blocks that ended are not scored yet")
         return self._judges
@@ -187,13 +200,13 @@ class RecentScores:
 
     @property
     def begun(self) -> int:
-        """Number of rows that were labelled before the block that has begun."""
+        """Number of rows that were labelled before the present block."""
         return self._begun
 
     def block_boundaries(self, labelled: int, more: int) -> Ints:
-        """Return the counts of labelled rows at which blocks end, once `more` rows follow the `labelled` ones.
+        """Return the counts of labelled rows at which blocks end while `more` rows follow the `labelled` ones.
 
-        Of a long batch only those that matter at its end.
+        If they are many, only the last ones are returned, which still count at the end of the batch.
         """
         every = np.arange(self._begun + BLOCK, labelled + more + 1, BLOCK)
         if len(every) > BLOCKS:
@@ -205,7 +218,7 @@ class RecentScores:
         return labelled == self._begun + BLOCK or labelled in self.early.piece_boundaries(labelled)
 
     def end_block(self, end: EvidenceMoment) -> None:
-        """A block, or a piece of the first one, is complete; the next one begins."""
+        """Record that a block, or a piece of the first one, is complete, and begin the next."""
         self.early.end_piece(end)
         if len(end.labelled) < self._begun + BLOCK:
             return
@@ -215,9 +228,9 @@ class RecentScores:
         self._begun = len(end.labelled)
 
     def catch_up(self, grow: Callable[[EvidenceMoment], Members]) -> None:
-        """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
+        """Score the blocks that have ended, the oldest first; `grow` returns the members of a moment."""
         self.early.catch_up(grow)
-        while self._ended:  # a processed moment is released, with its data on all rows
+        while self._ended:  # a moment refers to data of all rows, so it is released once it is processed
             block = self._ended[0]
             judged = None
             if block.is_whole and self._judges is not None:
@@ -237,11 +250,11 @@ class RecentScores:
                 self._scores.append(_scores_of(judged.theta, judged.contours))
 
     def accuracy(self, now: EvidenceMoment) -> tuple[AccuracyBlock, ...]:
-        """Return the forest's accuracy in the last blocks, the oldest first, and in the one that has begun.
+        """Return the forest's accuracy in the last blocks, the oldest first, and in the present one up to `now`.
 
-        Members count by their scores in the blocks before, of those that are kept: so the result is a function of the
-        log, independent of when it is read. Rows that were labelled before any member was grown do not count: they were
-        never predicted. `now` is the moment up to which the scores are.
+        In each block, members are weighted by their scores in the kept blocks before it, so the result is a function of
+        the log, whenever it is read. Rows that were labelled before any member was grown do not count, since they were
+        never predicted.
         """
         if len(self._accuracy) < len(self._judged):
             self._accuracy = [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
@@ -252,18 +265,23 @@ class RecentScores:
         return tuple(block for block in blocks[-BLOCKS:] if block.rows)
 
     def _accuracy_of(self, judged: "JudgedBlock", before: int) -> AccuracyBlock:
-        """Return how right the judges of a block were together, by the weights of the first `before` scores."""
+        """Return the joint accuracy of a block's judges, weighted by the first `before` scores."""
         return _accuracy_of(judged, self.member_weights(judged.trees, before))
 
     def predictions(self, trees: int) -> tuple[Floats, Floats, Bools]:
-        """Return the estimates of the rows of the last blocks by the members from before each, with their labels.
+        """Return the estimates of the rows of the last blocks by the members from before each row, with their labels.
 
-        The members count by their present weights, as they do for the rows that are predicted next. The oldest block
-        is left out: rows that waited before it are known only if scores were read.
+        The members have their present weights, as they do for the rows that are predicted next. The oldest block is
+        left out, because the rows that waited before it are known only if scores were read at the time.
+
+        Parameters
+        ----------
+        trees
+            Number of trees in the forest.
 
         Returns
         -------
-        (n, l) estimates, (n, l) contours, (n,) whether a strategy chose the row; `trees` is their number.
+        (n, l) estimates, (n, l) contours, and (n,) whether a strategy chose the row.
         """
         judged = [block for block in list(self._judged)[1 - BLOCKS :] if block.trees]
         if not judged:
@@ -276,7 +294,7 @@ class RecentScores:
         return theta, np.concatenate(contours), np.concatenate(asked)
 
     def withdraw_row(self, place: int) -> None:
-        """The labelled row at this place is no longer labelled."""
+        """Record that the labelled row at this place is no longer labelled."""
         self.early.withdraw_row(place)
         if place < self._begun:
             self._begun -= 1
@@ -287,9 +305,10 @@ class RecentScores:
         return np.array(self._scores)
 
     def member_weights(self, trees: int, before: int | None = None) -> Floats:
-        """Return the weights (members,) with sum 1: of `trees` trees, then of the naive-Bayes members.
+        """Return the weights (members,), which sum to 1: of `trees` trees, then of the naive-Bayes members.
 
-        Members with the same memory share its weight. `before`: by so many of the scores, the oldest; None: by all.
+        Members with the same memory share its weight. `before` is the number of scores that count, from the oldest on;
+        None: all.
         """
         memory, scores = memory_of(trees), self.scores[:before]
         if len(scores) < JUDGED_BLOCKS:
@@ -301,21 +320,19 @@ class RecentScores:
 
 
 class EarlyPieces:
-    """The accuracy of the forest in its first block: the members from before each ten rows predict them, unweighted.
+    """The accuracy of the forest in its first block, in pieces of ten rows: each is predicted by the members before it.
 
-    These pieces count for the accuracy alone, and only until as many blocks are judged as are kept.
+    The members have equal weights. The pieces count for the accuracy only, and only until 20 later blocks are judged.
 
     Parameters
     ----------
     judges
-        The members before the piece that has begun.
+        The members from before the present piece.
     """
 
     def __init__(self, judges: Members) -> None:
         self.judges = judges
-        self.before: EvidenceMoment | None = (
-            None  # the moment of which these are the members; None: no label came
-        )
+        self.before: EvidenceMoment | None = None  # the moment of the judges; None before the first label
         self.begun = 0
         self.judged: list[AccuracyBlock] = []
         self.is_over = False
@@ -327,13 +344,13 @@ class EarlyPieces:
         return np.arange(self.begun + PIECE, end, PIECE)
 
     def end_piece(self, end: EvidenceMoment) -> None:
-        """A piece is complete, or the block."""
+        """Record that a piece, or the block, is complete."""
         if not self.is_over and len(end.labelled) <= BLOCK:
             self._ended.append(EndedBlock(self.begun, end))
         self.begun, self.is_over = len(end.labelled), self.is_over or len(end.labelled) >= BLOCK
 
     def catch_up(self, grow: Callable[[EvidenceMoment], Members]) -> None:
-        """Judge the pieces that ended."""
+        """Judge the pieces that have ended; `grow` returns the members of a moment."""
         while self._ended:
             piece = self._ended[0]
             accuracy = _accuracy_of(
@@ -345,14 +362,14 @@ class EarlyPieces:
             self.judged.append(accuracy)
 
     def accuracy(self, now: EvidenceMoment) -> AccuracyBlock:
-        """Return how right the forest was in all pieces, the one that has begun included."""
+        """Return the accuracy of the forest in all pieces, including the present one up to `now`."""
         if self.is_over or len(now.labelled) == self.begun:
             return in_all(self.judged)
         begun = JudgedBlock.of(self.judges, EndedBlock(self.begun, now))
         return in_all([*self.judged, _accuracy_of(begun, _equal_weights(begun.trees))])
 
     def withdraw_row(self, place: int) -> None:
-        """The labelled row at this place is no longer labelled."""
+        """Record that the labelled row at this place is no longer labelled."""
         self.begun -= place < self.begun
 
 
@@ -362,7 +379,7 @@ def _equal_weights(trees: int) -> Floats:
 
 
 def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
-    """Return the accuracy of the judges of a block together; nothing if there were none."""
+    """Return the joint accuracy of a block's judges; an empty one if there were none."""
     if not judged.trees:
         return AccuracyBlock()
     shares = np.bincount(memory_of(judged.trees), weights, len(judged.theta))
@@ -371,7 +388,7 @@ def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
 
 
 def _scores_of(theta: Floats, contours: Floats) -> Floats:
-    """Return the mean Brier score of each memory (memories,) whose estimates are (memories, n, l)."""
+    """Return the mean Brier score (memories,) of each memory, given its estimates (memories, n, l)."""
     likely = consonant_pignistic(contours)
     score = 1.0 + (theta**2).sum(axis=2) - 2.0 * (theta * likely).sum(axis=2)
     return np.asarray(score.mean(axis=1))

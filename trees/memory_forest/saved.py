@@ -1,7 +1,7 @@
-"""A forest as columns, and back: a restart grows from the members of the last block, not from all rows.
+"""Conversion of a forest to and from columns, so that a restart grows from the saved members, not from all rows.
 
-The rows and their labels are saved, the blocks that count for the weights, and the trees that will judge the
-next block. Everything else is a function of these.
+Saved are the rows and their labels, the blocks that determine the weights, and the trees that will judge the next
+block. Everything else is a function of these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,18 +36,18 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedForest:
-    """A forest.
+    """A forest as columns.
 
     Attributes
     ----------
     begun, piece_begun : int
-        Rows that were labelled before the block that has begun, and before the piece of the first block.
+        Number of rows that were labelled before the present block, and before the present piece of the first block.
     columns : mapping of str to array
-        They may be views: valid until the next label.
+        The columns; they may be views, which are valid until the next label.
     """
 
     GROWING: ClassVar = frozenset({"values", "codes", "told"})
-    """Columns that may have room behind the rows, where later ones are written."""
+    """Columns that may have unused room behind their rows, where later rows are written."""
 
     begun: int
     piece_begun: int
@@ -55,7 +55,7 @@ class SavedForest:
 
 
 def saved_forest(forest: MemoryForest) -> SavedForest | None:
-    """Return a forest to be saved, with its members; None if rows were labelled since it was grown."""
+    """Return a forest and its members as columns; None if the evidence has changed since the members were grown."""
     if not forest.is_grown:
         return None
     evidence, recent = forest.evidence, forest.recent
@@ -96,9 +96,14 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
 
 
 def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
-    """Restore a saved forest into an empty one; `ValueError` if the columns do not fit together.
+    """Restore a saved forest into an empty one.
 
-    It may keep views of the columns, and does not write to the rows that they hold.
+    The forest may keep views of the columns, but does not overwrite the rows that these hold.
+
+    Raises
+    ------
+    ValueError
+        If the columns do not fit the forest or each other.
     """
     columns, size = saved.columns, forest.evidence.size
     _check_columns(columns, len(forest.evidence.named), size)
@@ -138,7 +143,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
 
 
 def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
-    """Return the columns of the accuracy in the first block, and of the evidence at the start of the present piece."""
+    """Return the columns of the accuracy in the first block, and of the evidence before its present piece."""
     none = np.empty(0, np.int64)
     before = None if early.is_over else early.before
     return {
@@ -175,7 +180,7 @@ def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: Me
 
 
 def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members:
-    """Return the members as they were before the block that has begun."""
+    """Return the members from before the present block, which will judge it."""
     count = columns["judge_told_count"].item()
     if len(columns["judge_told"]):
         labelled, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
@@ -239,7 +244,7 @@ def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberT
 def _check_tree(
     nodes: NDArray[np.int32], mine: NDArray[np.int32], opinions: int, rows: int, attributes: int
 ) -> None:
-    """Raise if compiled code would read beyond an array."""
+    """Raise `ValueError` if compiled code would read beyond an array of this tree."""
     attribute, _, skip, size = nodes
     leaf, inner = attribute < 0, np.flatnonzero(attribute >= 0)
     _check_range("attributes of nodes", attribute, NONE, attributes)
@@ -253,7 +258,7 @@ def _check_tree(
 
 
 def _check_labelled(labelled: NDArray[Any], kinds: NDArray[np.int32]) -> None:
-    """Raise where the labelled rows, before the room behind them, are not those with a contour."""
+    """Raise `ValueError` unless the labelled rows, without the room behind them, are exactly those with a contour."""
     count = np.count_nonzero(kinds != UNLABELLED)
     labelled = labelled[:count]
     _check_range("told", labelled, 0, len(kinds))
@@ -262,7 +267,7 @@ def _check_labelled(labelled: NDArray[Any], kinds: NDArray[np.int32]) -> None:
 
 
 def _check_earlier(labelled: NDArray[Any], kinds: NDArray[np.int32], evidence: ForestEvidence) -> None:
-    """Raise where rows that were labelled at an earlier moment are not rows, or had contours that are not known."""
+    """Raise `ValueError` if rows labelled at an earlier moment do not exist, or had contours that do not."""
     _check_range("told", labelled, 0, len(evidence))
     _check_range("judge_kinds", kinds, 0, len(evidence.contours))
 

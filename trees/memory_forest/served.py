@@ -30,7 +30,7 @@ from quercus.trees.tree.flat import FlatTree
 
 Keys = NDArray[np.uint64]
 
-POINTS = 9  # of a range of values
+POINTS = 9  # evenly spaced values that represent a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,13 @@ class BayesTable:
     Parameters
     ----------
     weight
-        How much its labels say together, see `quercus.trees.memory_forest.naive_bayes.NaiveBayes`.
+        Weight of the labels, see `quercus.trees.memory_forest.naive_bayes.NaiveBayes`.
     prior
-        (l,) of the classes.
+        (l,) probabilities of the classes.
     means, deviations
-        (numbers, l) of each numeric attribute.
+        (numbers, l) mean and standard deviation of each numeric attribute in each class.
     frequencies
-        Log-frequencies (names + 1, l) of each nominal attribute: the last for a name that was not seen.
+        Logarithms of the frequencies (names + 1, l) of each nominal attribute; the last line is for unseen names.
     """
 
     weight: float
@@ -58,24 +58,24 @@ class BayesTable:
 
 @dataclass(frozen=True, eq=False)
 class ServedMembers:
-    """The members.
+    """The members as columns.
 
     Parameters
     ----------
     book
-        The codes of values.
+        The codebook.
     size
         Number of classes, l.
     keys, node_counts, opinion_counts
-        (T,) of each tree the key of its root, and how many nodes and opinions it has.
+        (T,) key of the root, number of nodes, and number of opinions of each tree.
     nodes, opinions
-        (nodes, 4), (opinions, 3, l) of all trees, see `grow` in `kernels/forest/growing.hpp`.
+        (nodes, 4) and (opinions, 3, l) of all trees, see `grow` in `kernels/forest/growing.hpp`.
     bayes, bayes_numbers
-        Naive-Bayes members that differ, and which of these each one is.
+        The distinct naive-Bayes members, and which of them each member is.
     weights
-        (members,) with sum 1.
+        (members,) weight of each member; they sum to 1.
     level
-        Level of the likelihood cut that bounds are over.
+        Level of the likelihood cut over which the bounds are taken.
     labelled
         Number of rows that the members learned from.
     """
@@ -104,14 +104,14 @@ class ServedMembers:
         return Predictions(*served_predictions(*(*self._prepared, *rows)))
 
     def predict_row(self, row: list[float]) -> tuple[int, list[float], list[float], list[float]]:
-        """Return class, probabilities, beliefs and plausibilities of one row: those of `predict`."""
+        """Return class, probabilities, beliefs and plausibilities of one row of known values, as `predict` does."""
         if not self.labelled:
             return 0, [1.0 / self.size] * self.size, [0.0] * self.size, [1.0] * self.size
         rest = (*self.book.joined_cuts, row, self._reliable, TIE)
         return served_prediction(*(*self._prepared, *rest))
 
     def overlaps(self, values: Floats) -> Floats:
-        """Return the mean overlap of the trees on rows of values (m, K), (m,) in bits (theory §10.9)."""
+        """Return the trees' mean overlap for rows of values (m, K): (m,) in bits (theory §10.9)."""
         sums = np.zeros(len(values))
         if self.labelled:
             trees = self.weights[: len(self.keys)]
@@ -137,7 +137,7 @@ class ServedMembers:
 
     @cached_property
     def _prepared(self) -> tuple[Any, ...]:
-        """The members as `served_predictions` takes them."""
+        """The members in the form that `served_predictions` takes."""
         named, trees, l = self.book.named, len(self.keys), self.size
         roots = np.cumsum(self.node_counts) - self.node_counts
         leaf_sizes = self.nodes[self.nodes[:, 0] < 0, 3]
@@ -161,8 +161,11 @@ class ServedMembers:
 def bayes_columns(bayes: Sequence[BayesTable], l: int) -> tuple[NDArray[Any], ...]:
     """Return naive-Bayes members as columns.
 
-    These are priors and their logarithms (members, l); means, deviations and logarithms of these (members numbers, l);
-    log-frequencies (names, l), one table after the other, and the number of names in each table.
+    Returns
+    -------
+    Priors and their logarithms, (members, l) each; means, deviations and the logarithms of the deviations,
+    (members × numbers, l) each; logarithms of frequencies (names, l), table by table; and the number of names in each
+    table.
     """
     priors = np.array([each.prior for each in bayes], np.float64).reshape(-1, l)
     deviations = np.concatenate([np.empty((0, l)), *(each.deviations for each in bayes)])
@@ -181,12 +184,12 @@ def bayes_columns(bayes: Sequence[BayesTable], l: int) -> tuple[NDArray[Any], ..
 
 
 def _cut_depth(level: float, weight: float) -> float:
-    """Return the log-likelihood at the cut below that of the estimate, as a share of what the labels weigh."""
+    """Return the log-likelihood of the cut relative to the maximum, per unit of the labels' weight; at most 0."""
     return math.log(level) / weight if level > 0.0 else -math.inf
 
 
 def opinion_predictions(opinions: Floats, labelled: int, size: int) -> Predictions:
-    """Return as predictions the members' mean opinion (m, 3, l) after `labelled` rows.
+    """Return the members' mean opinion (m, 3, l), after `labelled` labelled rows, as predictions.
 
     The bounds are discounted to the reliability ``T / (T + l)``: a forest with few labels has seen few classes.
     """
@@ -198,7 +201,7 @@ def opinion_predictions(opinions: Floats, labelled: int, size: int) -> Predictio
 
 @dataclass(frozen=True, eq=False)
 class ServedForest(LearnedModel):
-    """The forest, and the tree beside it for people to read.
+    """The forest, with a tree beside it that people can read.
 
     Parameters
     ----------
@@ -207,11 +210,12 @@ class ServedForest(LearnedModel):
     size
         Number of classes.
     tree
-        The active tree of the same log: where rows end in it is part of their predictions, the rest is by the members.
+        The active tree of the same log. A prediction names the leaf of this tree in which the row ends; everything else
+        comes from the members.
     members
         The members.
     scores
-        Of rows that the forest predicted before their label came.
+        Scores of rows that the forest predicted before their labels came.
     """
 
     attributes: tuple[Attribute, ...]
@@ -231,14 +235,15 @@ class ServedForest(LearnedModel):
         return self.tree.flat_trees
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return the forest's predictions for rows of cells, and the leaves of the tree beside it in which they end.
+        """Return the forest's predictions for rows of cells, with the leaves of the tree in which they end.
 
-        A row with a set of values gets the mean over them; a range stands for nine evenly spaced points of it.
+        A row with a set of values gets the mean of their predictions; a range is represented by nine evenly spaced
+        values.
 
         Raises
         ------
         InvalidInput
-            When a row has more than 4,096 combinations of values.
+            If a row has more than 4,096 combinations of values.
         """
         predicted = predict_possible(self.members.predict, cells, self.members.book.cuts)
         return predicted.ending_at(*self.tree.nodes_of(cells))
@@ -248,11 +253,11 @@ class ServedForest(LearnedModel):
         return overlaps_of_possible(self.members.overlaps, cells, self.members.book.cuts)
 
     def predict_row(self, row: list[float]) -> RowPrediction:
-        """Return the prediction for one row of known values (K,): that of `predict_cells`, in a third of its time."""
+        """Return the prediction for one row of known values (K,), as `predict_cells` does, but faster."""
         return RowPrediction(*self.members.predict_row(row), self.tree.end_of_row(row))
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
-        """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
+        """Return the log commonality of every set of classes for each row: (n, 2^l), for at most 16 classes."""
         logs = [log_commonalities_of(mass) for mass in self._theta_masses(self.predict_cells(cells).theta)]
         return np.array(logs).reshape(-1, 1 << self.size)
 
@@ -268,7 +273,7 @@ def predict_possible(
 ) -> Predictions:
     """Return a forest's predictions for rows of cells.
 
-    A row with a set of values gets the mean over them; a range stands for nine evenly spaced points of it.
+    A row with a set of values gets the mean of their predictions; a range is represented by nine evenly spaced values.
 
     Parameters
     ----------
@@ -277,12 +282,12 @@ def predict_possible(
     cells
         The rows.
     cuts
-        Of each attribute, see `quercus.trees.memory_forest.codes`.
+        Cuts of each attribute, see `quercus.trees.memory_forest.codes`.
 
     Raises
     ------
     InvalidInput
-        When a row has more than 4,096 combinations of values.
+        If a row has more than 4,096 combinations of values.
     """
     predicted = predict(cells.values)
     rows = sorted({row for row, _ in cells.parts})
@@ -299,7 +304,7 @@ def predict_possible(
 def overlaps_of_possible(
     overlaps: Callable[[Floats], Floats], cells: UncertainValues, cuts: Sequence[Floats]
 ) -> Floats:
-    """Return a forest's overlaps for rows of cells, (n,): the mean over what a row may be, as `predict_possible`."""
+    """Return a forest's overlaps for rows of cells, (n,): means over possible values, as in `predict_possible`."""
     found = overlaps(cells.values)
     for row in {row for row, _ in cells.parts}:
         found[row] = overlaps(_possible_rows(cells, row, cuts)).mean()
@@ -307,7 +312,7 @@ def overlaps_of_possible(
 
 
 def _possible_rows(cells: UncertainValues, row: int, cuts: Sequence[Floats]) -> Floats:
-    """Return the rows of known values that a row may be."""
+    """Return all rows of known values that a row of cells may stand for, ranges being represented by some values."""
     choices = []
     for k, value in enumerate(cells.values[row].tolist()):
         parts = cells.parts.get((row, k), ((value, value),))
@@ -320,7 +325,7 @@ def _possible_rows(cells: UncertainValues, row: int, cuts: Sequence[Floats]) -> 
 
 
 def _range_points(low: float, high: float, cuts: Floats) -> Floats:
-    """Return evenly spaced values of a range. Values far outside of all cuts count as values beside them.
+    """Return evenly spaced values of a range, which is clipped a little outside the cuts: beyond, nothing changes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bounds of probabilities that stand for the shares of classes among precise labels (theory §10.4)."""
+"""Bounds of probabilities that are taken as shares of classes among precise labels (theory §10.4)."""
 
 import math
 
@@ -7,15 +7,15 @@ import numpy as np
 from quercus.belief.arrays import Floats
 
 STEPS = 50  # of Newton's method, at most; 4 to 8 are usual
-STILL = 1e-13  # a step of the log-odds, relative to them, after which the end is found
-ROUNDING = 4e-16  # of an end
-NONE_TO_SPEAK_OF = 1e-100  # a share below it moves no end by as much as rounding does
+STILL = 1e-13  # relative step of the log-odds after which Newton's method stops
+ROUNDING = 4e-16  # by which ends are widened
+NEGLIGIBLE = 1e-100  # a share below this counts as 0: it changes an end by less than rounding
 
 
 def share_bounds(theta: Floats, weight: float, level: float) -> tuple[Floats, Floats]:
-    """Return the minimum and maximum probability of each class over a likelihood cut, each shaped like `theta`.
+    """Return the least and the greatest probability of each class over a likelihood cut, each shaped like `theta`.
 
-    The cut, at `level`, is that of precise labels that weigh `weight` together, a share `theta` of which has the class.
+    The cut at `level` is that of precise labels of total weight `weight`, of which a share `theta` has the class.
 
     Examples
     --------
@@ -34,10 +34,10 @@ def share_bounds(theta: Floats, weight: float, level: float) -> tuple[Floats, Fl
 def _greatest_shares(p: Floats, depth: float) -> Floats:
     """Return the greatest ``t`` with ``p ln(t / p) + (1 - p) ln((1 - t) / (1 - p)) >= depth``, or a little more.
 
-    The left side is concave in ``u = ln(t / (1 - t))``, so every step of Newton's ends to the right of the root.
+    The left side is concave in ``u = ln(t / (1 - t))``, so every step of Newton's method ends to the right of the root.
     """
     end = np.where(p < 1.0, min(ROUNDING - math.expm1(depth), 1.0), 1.0)
-    inner = (p > NONE_TO_SPEAK_OF) & (p < 1.0)
+    inner = (p > NEGLIGIBLE) & (p < 1.0)
     if math.isinf(depth) or not inner.any():
         return end
     mine = p[inner]
@@ -47,7 +47,7 @@ def _greatest_shares(p: Floats, depth: float) -> Floats:
     for _ in range(STEPS):
         x = np.exp(-u)
         move = (-np.log1p(x) - (1.0 - mine) * u - entropy - depth) / (1.0 / (1.0 + x) - mine)
-        u += np.where(moving, move, 0.0)  # an end does not depend on the other ends that are sought
+        u += np.where(moving, move, 0.0)  # an end does not depend on which others are computed with it
         moving &= np.abs(move) > STILL * (1.0 + np.abs(u))
         if not moving.any():
             break

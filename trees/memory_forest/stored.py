@@ -1,4 +1,4 @@
-"""The members of a served forest as columns of numbers, and back."""
+"""Conversion of the members of a served forest to and from columns of numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
-    """Return the columns; their names begin with `forest_`."""
+    """Return the members as columns, whose names begin with `forest_`."""
     tables = [table for each in members.bayes for table in each.frequencies]
     l = members.size
     return {
@@ -42,12 +42,12 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
 
 
 def members_of(columns: Columns, size: int) -> ServedMembers:
-    """Return the members that `columns_of` was made of; `size` is the number of classes.
+    """Return the members from the columns that `columns_of` returned; `size` is the number of classes.
 
     Raises
     ------
     ValueError
-        When the columns do not fit together.
+        If the columns do not fit together.
     """
     columns = {
         name: np.require(column, requirements=["C", "A"])
@@ -76,7 +76,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
 
 
 def calibration_columns(calibration: Calibration) -> dict[str, NDArray[Any]]:
-    """Return the columns of the scores for prediction sets of stated coverage."""
+    """Return the scores for prediction sets of stated coverage as columns."""
     return {
         "forest_scores": calibration.scores,
         "forest_basis": np.array([list(Basis).index(calibration.basis)]),
@@ -85,7 +85,7 @@ def calibration_columns(calibration: Calibration) -> dict[str, NDArray[Any]]:
 
 
 def calibration_of(columns: Columns) -> Calibration:
-    """Return the scores that `calibration_columns` was made of; none where an earlier version stored the forest."""
+    """Return the scores from the columns that `calibration_columns` returned; `UNKNOWN` if there are none."""
     if "forest_scores" not in columns:
         return UNKNOWN
     in_order = "forest_scores_in_order" in columns and columns["forest_scores_in_order"].item()
@@ -110,7 +110,7 @@ def _check_shapes(columns: Columns, size: int) -> None:
         "name_counts": (bayes * (len(named) - numbers),),
         "frequencies": (names.sum(), size),
     }
-    if trees:  # before a row is labelled there are weights alone
+    if trees:  # before a row is labelled there are weights but no members
         shapes["weights"] = (trees + members,)
     for name, shape in shapes.items():
         found = columns[f"forest_{name}"].shape

@@ -1,4 +1,4 @@
-"""The strategies of the forest, with their reasons: doubt in the tree beside it and among members (theory §10.5)."""
+"""The strategies of the forest, with their reasons: doubts of the members, and of the active tree (theory §10.5)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.worth import conditioned_estimates, disagreement_worth, margin_worth
 
 NOTABLE_DISAGREEMENT = 0.05
-"""Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
+"""Mean total variation between members and their mean, in [0, 1], below which a reason mentions no disagreement."""
 SURE = 0.995
-"""If a class has a larger share, there is no disagreement."""
+"""If a class has a larger probability, a reason mentions no disagreement."""
 MEMORIES_DISAGREE = "What was learned lately and what was learned before disagree about it."
 
 
@@ -34,7 +34,7 @@ class Margin(Strategy):
     asks: ClassVar[frozenset[Asks]] = frozenset({"forest"})
 
     def worth(self, forest: MemoryForest, rows: Ints) -> Floats:
-        """Return the worth of the label of each row (n,) to a forest: (n,) in [0, 2]; 0 before a row is labelled."""
+        """Return what the label of each row (n,) is worth to a forest: (n,) in [0, 2]; 0 before a row is labelled."""
         return margin_worth(forest, rows)
 
     def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
@@ -69,7 +69,7 @@ class Margin(Strategy):
             yield tree.query_about(choice, reason)
 
     def say_disagreement(self, _apart: float) -> str:
-        """Return a sentence about the mean total variation between memories, where it is why a row was chosen."""
+        """Return a sentence about the members' disagreement, in [0, 1], or "" if it is not why the row was chosen."""
         return ""
 
 
@@ -89,22 +89,22 @@ class MemoryDisagreement(Margin):
 
 
 class _ActiveTreeReasons:
-    """The active tree beside a forest, and where it is in doubt about rows of the log."""
+    """The parts of the reasons for asking about `instances` that the active tree beside a forest provides."""
 
     def __init__(self, context: QueryContext, instances: Sequence[int]) -> None:
-        self._desk = context
+        self._context = context
         self._leaves = LeafRows(context)
         rows = {int(self._leaves.of[row]): row for row in map(context.row_of, instances)}
         about = [self._leaves.query_about(row, 0.0, UNEXPLAINED) for row in rows.values()]
         contests = context.growth.contests_above([query.path for query in about])
-        self._of_leaf = {  # the part that queries about its rows share
+        self._of_leaf = {
             leaf: self._query_of_leaf(leaf, query, contest)
             for leaf, query, contest in zip(rows, about, contests, strict=True)
         }
 
     def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
-        """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
-        row = self._desk.row_of(choice.row)
+        """Return the query about a row, with the deepest contested node on its path, or its leaf if there is none."""
+        row = self._context.row_of(choice.row)
         found, facts = self._of_leaf[int(self._leaves.of[row])]
         reason = replace(reason, facts=(*reason.facts, *facts)) if facts else reason
         return replace(found, instance=row, score=choice.score, reason=reason)
@@ -112,7 +112,7 @@ class _ActiveTreeReasons:
     def _query_of_leaf(
         self, leaf: int, query: Query, contest: Contest | None
     ) -> tuple[Query, tuple[Fact, ...]]:
-        """Return the part of a query that all rows of a leaf share, and the facts that it adds to the reason."""
+        """Return the part of a query that all rows of a leaf share, and the facts that the tree adds to its reason."""
         if contest is not None:
             return replace(
                 query,
@@ -121,6 +121,8 @@ class _ActiveTreeReasons:
                 asked=QueryPosition(contest.path, None, None, ()),
                 node_count=contest.node_count,
             ), ()
-        entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
+        entropies = self._context.solver.solve_cells(
+            leaf_cells(self._context, self._leaves, np.array([leaf]))
+        )
         ends = float(entropies.lower[0]), float(entropies.upper[0])
         return query, (Fact("entropy of the leaf, in bits", ends),)

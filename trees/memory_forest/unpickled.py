@@ -1,4 +1,4 @@
-"""Arrays that come back from a pickle, ready to be written to and for compiled code."""
+"""Arrays that are writable and aligned after unpickling, as compiled code needs them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 class WritableArrays:
     """Base of classes whose arrays are writable and aligned after unpickling.
 
-    joblib maps the arrays of a pickle into memory, read-only and at any place.
+    joblib maps the arrays of a pickle into memory, read-only and possibly unaligned.
     """
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The worth of labels to a forest that asks, by strategy (theory §10.5)."""
+"""The worth of labels to a forest, by strategy (theory §10.5)."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from quercus.trees.memory_forest.memories import memory_of
 
 
 def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
-    """Return 1 less the margin of the mean estimate of each row (n,): of the classes that its label leaves plausible.
+    """Return 1 minus the margin of the mean estimate of each row (n,), conditioned on what is known of its label.
 
-    0 before a row is labelled.
+    All are 0 before the first row is labelled.
     """
     evidence = forest.evidence
     if not len(evidence.labelled):
@@ -20,7 +20,7 @@ def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
 
 
 def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
-    """Return 1 less the margin, as above, plus how far memories are from the mean estimate: mean total variation."""
+    """Return `margin_worth` plus the mean total variation between the memories' estimates and their mean: (n,)."""
     evidence = forest.evidence
     if not len(evidence.labelled):
         return np.zeros(rows.size)
@@ -38,7 +38,7 @@ def _top_margin(theta: Floats) -> Floats:
 
 
 def conditioned_estimates(theta: Floats, evidence: ForestEvidence, rows: Ints) -> Floats:
-    """Return estimates (..., n, l) of rows, conditioned on what is known of their labels."""
+    """Return estimates `theta` (..., n, l) of rows (n,), conditioned on what is known of their labels."""
     kinds = evidence.kinds[rows]
     partly = np.flatnonzero(kinds != UNLABELLED)
     if partly.size:

@@ -1,5 +1,5 @@
-"""The rules of a split, each once; all growth of trees calls them.
+"""The rules of a split, each written once and shared by all evidential trees.
 
-``stopping`` and ``choice`` decide many nodes at once: incremental growth calls them with a level of a tree, batch
-growth with one node.
+``stopping`` and ``choice`` decide many nodes at once: incremental growth calls them with all nodes of one depth, batch
+growth with a single node.
 """

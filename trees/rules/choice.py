@@ -1,15 +1,16 @@
 """The choice of splits for many nodes at once (theory §3.1, §3.2, §3.5, §9, §12).
 
-A split is *populated* if two of its branches have rows. One of an attribute's populated cuts is the *candidate*: that
-of largest gain at level 1, the middle one of ties. Candidates are compared by the intervals of their gain ratios: one
-that none dominates is a rival, and the rival of largest mid-value is chosen, the first of ties. An end of a gain ratio
-is known to within `TIE` bits, divided by the split information: only what exceeds this is dominance.
+A split is *populated* if at least two of its branches have rows. One of an attribute's populated cuts is its
+*candidate*: the one with the largest gain at level 1; of ties, the middle one. Candidates are compared by the intervals
+of their gain ratios. A candidate that no other dominates is a rival, and the rival with the largest mid-value is
+chosen; of ties, the first. An end of a gain ratio is known to within `TIE` bits divided by the split information, so
+only a larger difference counts as dominance.
 
 Where splits must be earned (`earned`), "do not split" is a rival too: it dominates the candidates that are not earned,
 and is dominated by those that are.
 
-The entropies come from `Entropies`, which the grower of a tree provides: from stored counts, or from counts made for
-this decision. So only the cells that the decision needs are solved.
+The caller provides the entropies as an `Entropies`: of stored counts, or of counts made for this decision. Only the
+cells that the decision needs are solved.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class SplitCells:
     first
         (T,) first cell of each split.
     bounds
-        (K + 1,) first split of each attribute, and the number of splits; cuts of an attribute ascend.
+        (K + 1,) first split of each attribute, followed by the number of splits; the cuts of an attribute ascend.
     count
         Number of cells, ``C``.
     """
@@ -48,7 +49,7 @@ class SplitCells:
 
     @cached_property
     def split_of(self) -> Ints:
-        """(C - 1,) split of each cell but the first."""
+        """(C - 1,) split of each cell except the first."""
         return np.repeat(np.arange(self.first.size), np.diff(np.append(self.first, self.count)))
 
     @cached_property
@@ -156,7 +157,7 @@ class Choices:
     split : (m,) the best split, -1 if there is no candidate
     lower, upper : (m, T) gain ratio of each candidate that was compared, NaN for other splits
     rivals : (m, T) candidates that none dominates
-    justified : (m,) true if a candidate is earned, or none has to be; else "do not split" is the best
+    justified : (m,) true if a candidate is earned, or splits need not be earned; otherwise "do not split" is best
     """
 
     split: Ints
@@ -176,8 +177,8 @@ def choose_splits(
 ) -> Choices:
     """Choose the splits of m nodes, and solve only the cells that the choice needs.
 
-    An attribute that is dominated by its outer bounds is dominated; its interval remains these bounds. So the result is
-    a function of the cells alone, and its choice and rivals are those of exact intervals throughout.
+    An attribute that outer bounds prove dominated is not solved: these bounds remain its interval. The result is a
+    function of the cells alone, and its choice and rivals are those of exact intervals throughout.
 
     Parameters
     ----------
@@ -188,10 +189,10 @@ def choose_splits(
     entropies
         Entropies of these cells.
     frugal
-        If True, begin with outer bounds; else every interval is exact.
+        If true, begin with outer bounds; otherwise every interval is exact.
     level
-        (m,) level of the test by which splits are earned; None: none has to be. If some candidates are earned, only
-        these are compared; if none is, all are, and "do not split" is one more rival.
+        (m,) level of the test by which splits are earned; None: splits need not be earned. If some candidates are
+        earned, only these are compared; if none is, all are, and "do not split" is one more rival.
     """
     size: Floats = rows.astype(np.float64, order="C")
     populated = rows > 0
@@ -220,7 +221,7 @@ def choose_splits(
 def _candidate_splits(
     cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies
 ) -> tuple[Bools, Ints]:
-    """Return the splits to compare, (m, T), and the number of each attribute's splits they were chosen from, (m, K)."""
+    """Return the splits to compare, (m, T), and from how many populated splits of each attribute they come, (m, K)."""
     branches = np.add.reduceat(populated[:, 1:], cells.first - 1, axis=1, dtype=np.int64)
     candidates: Bools = branches > 1
     tried: Ints = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64)
@@ -243,7 +244,7 @@ def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
 def _compare_splits(
     cells: SplitCells, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
-    """Return the fields of `Choices` but the last (theory §3.1, §3.2)."""
+    """Return all fields of `Choices` except the last (theory §3.1, §3.2)."""
     lower, upper, rivals = (np.full(candidates.shape, value) for value in (np.nan, np.nan, False))
     split = compare_splits(cells.first, size, information, *ends, candidates, lower, upper, rivals)
     return split, lower, upper, rivals

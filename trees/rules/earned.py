@@ -1,11 +1,11 @@
 """Earned splits: those that beat the rival "do not split" beyond chance (theory §12).
 
 The *deviance* of a split is twice the gain of its branches' estimates ``h`` in the evidential log likelihood of the
-node, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. If the split means nothing, ``D`` is distributed like chi-square with
-``(b - 1)(c - 1)`` degrees of freedom, for ``b`` branches with an informative label and ``c`` classes that occur.
-By chance, the best of ``m`` candidates has so large a ``D`` with at most ``m`` times the tail probability of one
-(Bonferroni); an attribute with n informative rows counts as ``n - 1`` candidates at most. A split is earned where this
-is below the level, which is halved at each depth.
+node, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. If the split has no effect, ``D`` has approximately a chi-square distribution
+with ``(b - 1)(c - 1)`` degrees of freedom, for ``b`` branches with an informative label and ``c`` classes that occur.
+The probability that the best of ``m`` splits has a ``D`` this large by chance is at most ``m`` times the tail
+probability of one (Bonferroni). In a node with n informative rows, an attribute counts as at most ``n - 1`` splits. A
+split is earned if this bound is below the level, which is halved at each depth.
 
 The deviance is a lower bound, proven up to rounding: it uses the reached likelihood of the branches and the upper bound
 of the node's (`quercus.trees.likelihood.maxima`).
@@ -42,14 +42,14 @@ def earned_splits(
     earned = np.zeros(candidates.shape, bool)
     most = np.maximum(
         maxima.weight[:, :1] - 1, 1
-    )  # ways in which cuts of one attribute divide informative rows
+    )  # cuts of one attribute divide n informative rows in at most n - 1 ways
     share = level / np.maximum(np.minimum(tried, most).sum(axis=1), 1)
     test_splits(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
     return earned
 
 
 def level_at(significance: float, depth: NDArray[np.integer]) -> Floats:
-    """Return the level of the test at nodes of these depths: it is divided among the nodes that a depth may have.
+    """Return the level of the test at nodes of these depths: it is halved at each depth (theory §12.1).
 
     Examples
     --------

@@ -1,17 +1,17 @@
-"""Pruning of evidential trees: two tests of whether the labels justify a split, of a node against those below it.
+"""Pruning of evidential trees: two tests of whether the labels of a node justify the splits below it (theory §3.8).
 
 **Likelihood ratio** of a node and the leaves ``h`` below it: twice what the leaves' own estimates add to the
-evidential log likelihood, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. With precise labels that is the G statistic. Where the
-maximiser is not unique every one has the same likelihood, so ``D`` does not depend on which was found.
+evidential log likelihood, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. With precise labels this is the G statistic. If the
+maximiser is not unique, all maximisers have the same likelihood, so ``D`` does not depend on which one was found.
 
-**Chi-square** of a node whose children ``h`` are leaves: ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` as of ID3
-(theory §7), with the *expected* class counts ``n_hc = Σ_{i in h} θ̂_c pl_ic / (pl_i · θ̂)``, ``θ̂`` that of the
-node: what the labels say if the split means nothing, the hypothesis of the test. These are the counts of the EM step
-at ``θ̂`` (theory §2.2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
+**Chi-square** of a node whose children ``h`` are leaves: ``Δ = Σ_h Σ_c (n_hc - n̂_hc)² / n̂_hc`` as in ID3
+(theory §7), with the *expected* class counts ``n_hc = Σ_{i in h} θ̂_c pl_ic / (pl_i · θ̂)``, where ``θ̂`` is that of
+the node: what the labels say if the split has no effect, which is the hypothesis of the test. These are the counts of
+the EM step at ``θ̂`` (theory §2.2), so over all children they add up to ``n θ̂_c``. The score of child ``h`` is
 ``n_hc / θ̂_c``, and ``Δ`` is the score test of the split with the information of precise labels in place of the
-smaller one that the labels have: where they are uncertain it tends to prune too much. Counts by the children's own
-``θ̂`` would treat guesses as evidence: children with labels {A, B} and {A} are explained by A alone, yet the former may
-be estimated as B.
+smaller information of the labels themselves; with uncertain labels it therefore tends to prune too much. Counts by the
+children's own ``θ̂`` would treat guesses as evidence: children with labels {A, B} and {A} are explained by A alone, yet
+the former may be estimated as B.
 
 Degrees of freedom: ``(leaves - 1)(l - 1)``, for the leaves with an informative label (a vacuous one has the same
 plausibility whatever the leaf predicts) and the ``l`` classes that occur: those with a probability above 1e-6 at the
@@ -35,14 +35,14 @@ from quercus.trees.tree.node import Stop
 
 
 def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
-    """Prune splits of an evidential tree that its labels do not justify, see the module.
+    """Prune the splits of an evidential tree that its labels do not justify; the module describes the tests.
 
     Parameters
     ----------
     tree
-        Its nodes' `theta` are maximum likelihood estimates.
+        A tree whose `theta` are maximum likelihood estimates.
     leaves
-        A cell a leaf, in pre-order: how often each contour occurs among its rows.
+        One cell per leaf, in pre-order: how often each contour occurs among its rows.
     contours
         (d, l) contours.
     pruning
@@ -54,7 +54,7 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
 
 
 def collapse_nodes(tree: FlatTree, found: Bools) -> FlatTree:
-    """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
+    """Return the tree with the nodes `found` (nodes,) made leaves. No node may have a mass function."""
     fallen = np.zeros(tree.size, dtype=bool)
     for node in np.flatnonzero(found):
         fallen[node + 1 : tree.last_below[node] + 1] = True
@@ -90,7 +90,7 @@ class NodeEvidence:
     theta
         (m, l) maximum likelihood estimate of each node.
     cells
-        (m) how often each contour occurs among the rows of each node.
+        One cell per node: how often each contour occurs among its rows.
     contours
         (d, l) contours.
     """
@@ -102,12 +102,12 @@ class NodeEvidence:
 
     @classmethod
     def of_leaves(cls, parent: Ints, theta: Floats, leaves: Cells, contours: Floats) -> "NodeEvidence":
-        """Return the tree whose leaves, in pre-order, have these cells: those of inner nodes are sums of them."""
+        """Return the tree whose leaves, in pre-order, have these cells; the cells of inner nodes are their sums."""
         inner = np.bincount(parent[1:], minlength=parent.size) > 0
         d = max(1, len(contours))
         keys = np.repeat(np.flatnonzero(~inner), np.diff(leaves.start)) * d + leaves.ids
         counts, found = leaves.counts, [(keys, leaves.counts)]
-        while keys.size:  # everything moves a level up, and equal places are summed
+        while keys.size:  # all counts move one level up, and equal keys are summed
             above = parent[keys // d]
             going = above >= 0
             keys, counts = _merge_keys(above[going] * d + keys[going] % d, counts[going])
@@ -133,7 +133,8 @@ class NodeEvidence:
     def informative_labels(self) -> tuple[Ints, Floats, Floats]:
         """Return the informative labels: node (t,), contour (t, l), and number of rows with it there (t,).
 
-        The largest plausibility of each is 1: a factor has no meaning, and tiny numbers must not underflow.
+        Each contour is scaled to maximum 1: a factor has no meaning, and products of tiny plausibilities would
+        underflow.
         """
         node = np.repeat(np.arange(self.parent.size), np.diff(self.cells.start))
         says = (self.contours.min(axis=1) < self.contours.max(axis=1))[self.cells.ids]
@@ -144,11 +145,11 @@ class NodeEvidence:
 def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
     """Return which inner nodes become leaves, (m,), found from the leaves up.
 
-    A node below such a one is removed with it, regardless of its own result.
+    The nodes below such a node are removed with it, whatever their own result.
     """
     if pruning.kind == "likelihood":
-        return _needless_nodes(tree, pruning.level)
-    return _by_chance(tree, pruning.level)
+        return _rejected_by_likelihood(tree, pruning.level)
+    return _rejected_by_chi_square(tree, pruning.level)
 
 
 def log_likelihoods(tree: NodeEvidence) -> Floats:
@@ -158,11 +159,11 @@ def log_likelihoods(tree: NodeEvidence) -> Floats:
     return _sums_by_group(node, values, tree.parent.size)
 
 
-def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
+def _rejected_by_likelihood(tree: NodeEvidence, level: float) -> Bools:
     own, inner, parent = log_likelihoods(tree), tree.is_inner, tree.parent
     informed = np.bincount(tree.informative_labels()[0], minlength=parent.size) > 0
     occurs = (tree.theta > OCCURS) & informed[:, np.newaxis]
-    below = np.where(inner, 0.0, own)  # likelihood of the leaves
+    below = np.where(inner, 0.0, own)  # sum of the likelihoods of the leaves below
     leaves = np.where(inner, 0, informed)
     classes = np.where(inner[:, np.newaxis], False, occurs)
     found = np.zeros(parent.size, dtype=bool)
@@ -181,9 +182,9 @@ def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
 
 
 def expected_counts(tree: NodeEvidence) -> Floats:
-    """Return how many rows of each class every node is expected to have, given ``θ̂`` of its parent, (m, l).
+    """Return the expected number of rows of each class in every node, given its parent's ``θ̂``, (m, l).
 
-    Those of the root, which has no parent, are by its own. Vacuous labels are left out.
+    The root has no parent, so its own ``θ̂`` is used. Vacuous labels are left out.
     """
     node, contours, times = tree.informative_labels()
     above = np.where(tree.parent < 0, 0, tree.parent)[node]
@@ -192,7 +193,7 @@ def expected_counts(tree: NodeEvidence) -> Floats:
     return np.stack([_sums_by_group(node, column, tree.parent.size) for column in shares.T], axis=1)
 
 
-def _by_chance(tree: NodeEvidence, level: float) -> Bools:
+def _rejected_by_chi_square(tree: NodeEvidence, level: float) -> Bools:
     counts, inner, parent = expected_counts(tree), tree.is_inner, tree.parent
     above = parent[1:]
     totals = np.zeros_like(counts)
@@ -208,7 +209,7 @@ def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     populated = np.bincount(above[counts[1:].any(axis=1)], minlength=parent.size)
     chance = inner & _is_accepted(deviation, (populated - 1) * (occurs.sum(axis=1) - 1), level)
     found = np.zeros(parent.size, dtype=bool)
-    holding = np.zeros(parent.size, dtype=bool)  # a node below stays split
+    holding = np.zeros(parent.size, dtype=bool)  # whether a child stays split
     for nodes in reversed(tree.nodes_by_depth()):
         found[nodes] = chance[nodes] & ~holding[nodes]
         standing = nodes[inner[nodes] & ~found[nodes] & (parent[nodes] >= 0)]
@@ -221,7 +222,7 @@ def _sums_by_group(groups: Ints, values: Floats, count: int) -> Floats:
 
 
 def _merge_keys(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct keys, rising, and the sum of the counts of each."""
+    """Return the distinct keys, ascending, and the sum of the counts of each."""
     distinct, at = np.unique(keys, return_inverse=True)
     sums = np.zeros(distinct.size, dtype=counts.dtype)
     np.add.at(sums, at, counts)
@@ -229,7 +230,7 @@ def _merge_keys(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _is_accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:
-    """Return where a statistic does not reject, (s,): also with zero degrees of freedom."""
+    """Return where a statistic does not reject "no effect", (s,); without degrees of freedom none does."""
     from scipy.special import chdtrc  # noqa: PLC0415  (11 MB of memory that most models do not need)
 
     free = freedom > 0

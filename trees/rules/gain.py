@@ -1,7 +1,7 @@
-"""Split information (theory §3.1), and the choice of an attribute's cut if gains are single numbers (§9).
+"""Split information (theory §3.1), and the choice of an attribute's cut where gains are single numbers (§9).
 
-`quercus.trees.rules.choice` has the rule of cuts for intervals: compiled, over cells. Learners with precise gains use
-this one; a test compares the two.
+`quercus.trees.rules.choice` applies the same rule to cells, in a compiled kernel. Learners whose gains are single
+numbers use `best_splits`; a test compares the two.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from quercus.trees.rules.ties import TIE
 
 
 def split_information(sizes: NDArray[np.number], first: NDArray[np.int64] | None = None) -> Floats:
-    """Return ``SI``, the entropy in bits of how a split shares out the instances; 0 for one populated child.
+    """Return ``SI``, the entropy in bits of how a split distributes the instances; 0 for one populated child.
 
     Parameters
     ----------
     sizes
         (..., c) number of instances of each child, or the sum of their weights.
     first
-        (s,) where the children of each split begin. If omitted, all are those of one split.
+        (s,) where the children of each split begin; None: all are children of one split.
 
     Returns
     -------
@@ -40,10 +40,10 @@ def split_information(sizes: NDArray[np.number], first: NDArray[np.int64] | None
 
 
 def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.number]) -> NDArray[np.int64]:
-    """Return of each attribute the split of largest gain; of tied cuts the middle one (theory §9).
+    """Return, for each attribute, the split of largest gain; of tied cuts, the middle one (theory §9).
 
-    The middle one is that whose rows below are nearest to halfway between those of the first and the last of the tied
-    cuts; of two as near, the lower.
+    The middle one is the cut whose number of rows below is nearest to halfway between those of the lowest and the
+    highest tied cut; of two equally near ones, the lower.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.numbe
 
     Returns
     -------
-    (..., a) splits.
+    (..., a) the number of the split chosen for each attribute.
 
     Examples
     --------

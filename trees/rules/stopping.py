@@ -9,7 +9,7 @@ from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Stop
 
-GOES_ON = 0  # instead of a reason: the node is not a leaf so far
+GOES_ON = 0  # in place of a reason: nothing stops the node so far
 
 
 def stops_before(
@@ -19,16 +19,16 @@ def stops_before(
     min_instances: int,
     max_depth: int | None,
 ) -> Ints:
-    """Return the reasons why nodes must not be split at any gain: the number of the `Stop`, or `GOES_ON`, (m,).
+    """Return why nodes must not be split, whatever the gain: the number of the `Stop`, or `GOES_ON`, (m,).
 
     Parameters
     ----------
     counts
-        (m,) rows of each node, or what these weigh.
+        (m,) number of rows in each node, or the sum of their weights.
     estimates
-        (m, l) maximum likelihood estimates, and (m,) which of them are the only maximisers.
+        (m, l) maximum likelihood estimates, and (m,) whether each is the only maximiser.
     depths
-        (m,) tests above each node.
+        (m,) number of tests above each node.
     min_instances, max_depth
         See `quercus.specification.model.Specification`.
     """
@@ -48,7 +48,7 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
     split
         (m,) the best split, -1 where there is no candidate.
     most
-        (m, k) upper ends of the candidates' gain ratios; NaN for others.
+        (m, k) upper ends of the candidates' gain ratios; NaN for other splits.
     justified
         (m,) whether a split is earned, or need not be (theory §12).
     """
@@ -59,5 +59,5 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
 
 
 def stop_reason(stop: int) -> Stop | None:
-    """Return the reason of a number, None if growth continues."""
+    """Return the reason that a number stands for, or None if growth continues."""
     return None if stop == GOES_ON else Stop(stop)

@@ -1,8 +1,8 @@
-"""Ties, and the choice among a few intervals (theory §3.2, §3.5); `choice` has that of many nodes."""
+"""Ties, and the choice among the intervals of one node (theory §3.2, §3.5); `choice` decides many nodes at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quercus.kernels.growth import TIE  # two numbers this near are equal
+from quercus.kernels.growth import TIE  # two numbers within this distance are tied
 
 __all__ = ["TIE", "Interval", "first_largest", "largest_mid_value"]
 
@@ -10,7 +10,7 @@ Interval = tuple[float, float]
 
 
 def largest_mid_value(intervals: Mapping[int, Interval], among: Iterable[int]) -> int:
-    """Return the attribute of `among` with the largest mid-value; of tied ones, the first declared.
+    """Return the attribute of `among` with the largest mid-value; of ties, the one declared first.
 
     Examples
     --------

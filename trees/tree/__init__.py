@@ -1,1 +1,1 @@
-"""A tree as a value: nodes, arrays, codes of branches, text and pictures."""
+"""A tree as a value: nodes, arrays, branch codes, names."""

@@ -1,13 +1,14 @@
 """Encoding of values as branch codes: small integers, one column per attribute.
 
-Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing
-value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal
-value learned after the declaration: one more than its index, so that no code ever moves when a value is
-learned. The forest of many memories has codes of its own, in which a missing value comes first
-(`quercus.trees.memory_forest.codes`). Names beyond the bound of an attribute share the
-index after its last one. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
+- The code of a declared nominal value is its index, and that of a number its bin, counted from 0.
+- A missing value has the number of declared values or of bins as its code, so it follows everything that is declared.
+- A nominal value that is learned after the declaration has its index plus 1, so no code moves when a value is learned.
 
-Where nodes split numbers at thresholds, the edges are the candidate cuts, and the bins what lies between them
+Names beyond the bound of an attribute share the index after its last one.
+`UNKNOWN` means "no branch": a missing value of an attribute that rejects them. The forest of many memories has codes of
+its own, in which a missing value comes first (`quercus.trees.memory_forest.codes`).
+
+Where nodes split numbers at thresholds, the edges are the candidate cuts, and the bins lie between them
 (`quercus.trees.tree.splits`).
 """
 
@@ -36,24 +37,24 @@ from quercus.specification.parameters import BUCKET, MAX_VALUES
 from quercus.trees.tree.splits import midpoints
 
 UNKNOWN = -1
-EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
+EDGE_TOLERANCE = 1e-9  # of the range: a value no further than this below an edge counts as at the edge
 
 Range = tuple[float, float]  # both ends included
 Parts = Mapping[tuple[int, int], tuple[Range, ...]]  # of uncertain values, by row and attribute
 Codes = NDArray[np.int16]
-Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attribute; () for a nominal one
+Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple per attribute; () for a nominal one
 
 
 def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
     """Return the inner edges of equal-width bins over the range of `column` (theory §8).
 
-    Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range: so a plain ``value >= edge``
-    puts a value at an edge, or within floating-point dust of it, into the bin above.
+    Edge ``i`` is ``lo + i (hi - lo) / bins``, lowered by 1e-9 of the range, so that a plain ``value >= edge``
+    puts a value at an edge, or below it by no more than rounding, into the bin above.
 
     Parameters
     ----------
     column
-        (n,) numbers; NaN means missing and is left out. With no number at all the edges are 0.
+        (n,) numbers; NaN means missing and is left out. Without any number, the edges are 0.
     bins
         Number of bins.
 
@@ -77,19 +78,20 @@ def equal_width_edges(column: Floats, bins: int) -> tuple[float, ...]:
 
 
 def quantile_cuts(column: Floats, cuts: int) -> tuple[float, ...]:
-    """Return the candidate cuts of a column: midpoints between distinct values, those nearest to quantiles.
+    """Return the candidate cuts of a column: midpoints between distinct values, if too many those nearest to quantiles.
 
     Parameters
     ----------
     column
         (n,) numbers; NaN means missing and is left out.
     cuts
-        Most cuts, see `quercus.trees.tree.splits.midpoints`.
+        Greatest number of cuts, see `quercus.trees.tree.splits.midpoints`.
 
     Returns
     -------
     tuple of float
-        1 to `cuts` of them, rising. Of a single number, it is the cut; with no number at all, 0 is.
+        1 to `cuts` of them, ascending. The cut of a column with a single distinct number is that number, and the cut of
+        one without any number is 0.
 
     Examples
     --------
@@ -111,8 +113,7 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
     specification
         Declares the attributes.
     values
-        (n, K) values of the log so far; the first ``warmup_rows`` of them set the edges that are not
-        declared.
+        (n, K) values of the log so far; the first ``warmup_rows`` rows set the edges that are not declared.
     """
     warmup = values[: specification.warmup_rows]
     return tuple(
@@ -121,7 +122,7 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
 
 
 def attribute_edges(attribute: Attribute, column: Floats) -> tuple[float, ...]:
-    """Return the inner edges of an attribute: the declared ones, or those that its values (n,) set."""
+    """Return the inner edges of an attribute: the declared ones, or those set by its values (n,)."""
     if isinstance(attribute, Nominal):
         return ()
     if attribute.edges:
@@ -131,7 +132,7 @@ def attribute_edges(attribute: Attribute, column: Floats) -> tuple[float, ...]:
     return quantile_cuts(column, attribute.cuts)
 
 
-# Up to here a value at a time is faster than calls for whole columns: a row of 13 numbers took 7 µs instead of 111.
+# Up to this many rows, coding value by value is faster than by columns: a row of 13 numbers took 7 µs instead of 111.
 FEW_ROWS = 3
 
 
@@ -142,7 +143,7 @@ class Encoder:
     Parameters
     ----------
     attributes
-        The specification's.
+        The attributes of the specification.
     edges
         Inner edges in force of each attribute, see `edges_in_force`.
     """
@@ -205,7 +206,7 @@ def _missing_code(attribute: Attribute) -> int:
 
 
 def _code_of(attribute: Attribute, edges: tuple[float, ...], value: float) -> int:
-    """Return the code of one value, as `Encoder.codes` does of many."""
+    """Return the code of one value, as `Encoder.codes` does for many."""
     if math.isnan(value):
         return declared_count(attribute) if attribute.missing == "branch" else UNKNOWN
     if isinstance(attribute, Numeric):
@@ -215,14 +216,14 @@ def _code_of(attribute: Attribute, edges: tuple[float, ...], value: float) -> in
 
 
 def declared_count(attribute: Attribute) -> int:
-    """Return the number of declared values, or of bins, also of those that no cut in force makes."""
+    """Return the number of declared values, or of bins, including bins that no cut in force creates."""
     if isinstance(attribute, Nominal):
         return len(attribute.values)
     return attribute.bins if attribute.cuts is None else attribute.cuts + 1
 
 
 def cut_counts(attributes: Sequence[Attribute]) -> tuple[int, ...]:
-    """Return how many cuts each attribute may be split at, 0 where its codes are the branches."""
+    """Return how many cuts each attribute may be split at; 0 if its codes are the branches."""
     return tuple(
         0 if isinstance(attribute, Nominal) or attribute.cuts is None else attribute.cuts
         for attribute in attributes
@@ -234,7 +235,7 @@ def branch_names(
     edges: Edges,
     learned: Mapping[int, Sequence[str]] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the name of every branch of every attribute: of every code, or of the sides of a cut.
+    """Return the names of the branches of every attribute: of every code, or of the sides of a cut.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ def branch_names(
 
 @dataclass(frozen=True, slots=True)
 class SplitName:
-    """The name of a split for people, see `quercus.trees.tree.splits`.
+    """The name of a split (`quercus.trees.tree.splits`), for display.
 
     Parameters
     ----------
@@ -277,7 +278,7 @@ class SplitName:
     branches
         Name of every branch.
     is_nominal
-        Whether these are names, which may look like a side of a cut.
+        Whether the branches are names of nominal values, which may look like sides of a cut.
     """
 
     attribute: str
@@ -310,11 +311,11 @@ def split_names(
             names.append(
                 SplitName(attribute.name, None, tuple(branches[k]), is_nominal=isinstance(attribute, Nominal))
             )
-        for cut in range(cuts):  # one that is not in force is as good as the last
+        for cut in range(cuts):  # a cut that is not in force has the name of the last one that is
             threshold = edges[k][min(cut, len(edges[k]) - 1)]
             sides = (threshold_branch(threshold, code) for code in range(len(THRESHOLD_SIDES)))
-            lost = branches[k][len(THRESHOLD_SIDES) :]
-            names.append(SplitName(attribute.name, threshold, (*sides, *lost)))
+            missing = branches[k][len(THRESHOLD_SIDES) :]
+            names.append(SplitName(attribute.name, threshold, (*sides, *missing)))
     return tuple(names)
 
 
@@ -340,8 +341,8 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     Raises
     ------
     InvalidInput
-        When the number of columns is wrong, a value is missing where that is rejected, a number is
-        infinite, or a nominal value is not an index of a name or of the bucket. The field names row and attribute.
+        If the number of columns is wrong, a value is missing where that is rejected, a number is infinite, or a nominal
+        value is not the index of a name or of the bucket. The field names the row and the attribute.
     """
     array = np.asarray(values, dtype=np.float64)
     attributes = specification.attributes
@@ -364,12 +365,12 @@ def check_values(specification: Specification, values: Floats) -> Floats:
 
 
 def check_uncertain(specification: Specification, values: Floats, parts: Parts) -> Floats:
-    """Return `values` as `check_values` does, NaN where a value is uncertain; `parts` are checked too.
+    """Return `values` as `check_values` does, with NaN where a value is uncertain, after checking `parts` too.
 
     Raises
     ------
     InvalidInput
-        As of `check_values`; and when a set is empty, or an end of a range is infinite or NaN, or above the other.
+        As `check_values` and `check_parts`.
     """
     if not parts:
         return check_values(specification, values)
@@ -384,12 +385,19 @@ def check_uncertain(specification: Specification, values: Floats, parts: Parts) 
 
 
 def check_parts(parts: Parts, attributes: Sequence[Attribute], count_of: Callable[[Nominal], int]) -> None:
-    """Refuse uncertain values that no training row can have; `count_of` returns the number of values.
+    """Raise an error if a training row cannot have these uncertain values.
+
+    Parameters
+    ----------
+    parts, attributes
+        The uncertain values, and the attributes that their cells belong to.
+    count_of
+        Returns how many values a nominal attribute has.
 
     Raises
     ------
     InvalidInput
-        When a set is empty or has a value that the attribute does not have, or a range is reversed, infinite or NaN.
+        If a set is empty or has a value that the attribute does not have, or a range is reversed, infinite or NaN.
         The field names the row and the attribute.
     """
     for (row, k), ranges in parts.items():
@@ -410,7 +418,7 @@ def check_parts(parts: Parts, attributes: Sequence[Attribute], count_of: Callabl
 
 
 def middle_codes(parts: Parts) -> dict[tuple[int, int], int]:
-    """Return the middle one of the codes that each uncertain cell allows: where one code must stand for all of them.
+    """Return, for each uncertain cell, the middle one of the codes that it allows, as a single code to represent it.
 
     Examples
     --------

@@ -25,21 +25,22 @@ NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
 
 @dataclass(frozen=True)
 class Column:
-    """A column with an entry a node.
+    """A column with one entry per node.
 
     Parameters
     ----------
     dtype
         Type of the entries.
     of
-        Returns the entry of a node; None for what only the tree knows (parent and branch).
+        Returns the entry of a node; None for what a `Node` does not know (parent and branch).
     values
-        Returns what `Node` has in the field of the same name, for every entry.
+        Converts the column to the values that `Node` has in the field of the same name.
     absent
-        Returns the default column, given the numbers of instances (nodes,). Such a column is not stored
-        when it says nothing else. None: it is always given, and always stored.
+        Returns the default column, given the numbers of instances (nodes,). A column that equals its default is not
+        stored. None: the column has no default, and is always stored.
     people_read
-        No prediction needs it: it is stored apart, and is all zeros where only what classifies is read.
+        Whether only people read the column, and no prediction needs it. It is stored separately, and is all zeros in a
+        tree that was loaded for classification only.
     """
 
     dtype: str
@@ -56,13 +57,13 @@ class Ragged:
     Parameters
     ----------
     count
-        Name of the column that is stored in place of the starts: the length of each stretch.
+        Name of the column that is stored in place of the starts: the length of each range.
     columns
-        Name and type of the columns.
+        Name and type of each column.
     of
-        Returns the entries of a node, a tuple each.
+        Returns the entries of a node, as tuples with one item per column.
     optional
-        Not stored where no node has an entry.
+        Whether the columns are left out of a stored tree in which no node has an entry.
     people_read
         See `Column`.
     """
@@ -75,12 +76,12 @@ class Ragged:
 
 
 def table_rows(table: NDArray[Any]) -> list[tuple[float, ...]]:
-    """Return the rows of a table (nodes, l), a tuple each."""
+    """Return the rows of a table (nodes, l) as tuples."""
     return list(map(tuple, table.tolist()))
 
 
 def or_none(missing: Callable[[Any], bool]) -> Callable[[NDArray[Any]], list[Any]]:
-    """Return what makes values of a column, None in place of those that are `missing`."""
+    """Return a function that converts a column to values, with None for those that are `missing`."""
     return lambda column: [None if missing(value) else value for value in column.tolist()]
 
 
@@ -112,14 +113,14 @@ class FlatTree:
     interval_attribute, interval_lower, interval_upper
         (intervals,) candidate and ends of each interval; within a node in order of attribute.
     threshold
-        (nodes,) where a node splits a number, NaN for a split by codes and for a leaf; all NaN unless given.
+        (nodes,) threshold of a split of a number, NaN for a split by codes and for a leaf; by default all NaN.
     weight
-        (nodes,) weight of the instances; their number unless given.
+        (nodes,) weight of the instances; by default their number.
     conflict
-        (nodes,) bool, see `Node`; none unless given.
+        (nodes,) bool, see `Node`; by default all false.
     mass_start
-        (nodes + 1,) where the focal sets of a node's mass function begin in the two columns that follow; no node
-        has one unless given.
+        (nodes + 1,) where the focal sets of a node's mass function begin in the two columns that follow; by default no
+        node has a mass function.
     mass_set, mass_value
         (focal sets,) bit mask and mass.
     """
@@ -187,7 +188,7 @@ class FlatTree:
     ] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     mass_set: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     mass_value: Floats = field(default_factory=lambda: np.zeros(0))
-    _column: NDArray[np.intp] = field(init=False, repr=False)  # that a row is asked for at a node
+    _column: NDArray[np.intp] = field(init=False, repr=False)  # the column of a row that a node tests
     _width: NDArray[np.int32] = field(init=False, repr=False)  # codes that a node's block of _target covers
     _first: NDArray[np.int32] = field(init=False, repr=False)  # where the block begins
     _target: NDArray[np.int32] = field(init=False, repr=False)  # node that follows each code
@@ -198,9 +199,9 @@ class FlatTree:
                 object.__setattr__(self, name, each.absent(self.count))
         if not self.mass_start.size:
             object.__setattr__(self, "mass_start", np.zeros(self.size + 1, dtype=np.int64))
-        # A node's block has an entry for each code up to its last child's, and one more for all other codes;
-        # a missing child is the node itself: there a row stays, as it does in a leaf, whose block is
-        # that one entry. So a step is the same few gathers for every row.
+        # A node's block has an entry for each code up to its last child's, and one more for all other codes. Where a
+        # child is missing, the entry is the node itself, so the row stays there; the block of a leaf is that one
+        # entry. A step is therefore the same few gathers for every row.
         parent, branch = self.parent[1:], self.branch[1:]
         width = np.zeros(self.size, dtype=np.int32)
         np.maximum.at(width, parent, branch.astype(np.int32) + 1)
@@ -224,10 +225,10 @@ class FlatTree:
         for name, plain in PLAIN.items():
             if plain.of is not None:
                 found[name] = np.array([plain.of(node) for node in nodes], plain.dtype)
-        for start, stretches in RAGGED.items():
-            parts = [stretches.of(node) for node in nodes]
+        for start, ragged in RAGGED.items():
+            parts = [ragged.of(node) for node in nodes]
             found[start] = np.cumsum(np.array([0, *map(len, parts)], "i8"))
-            for at, (name, dtype) in enumerate(stretches.columns.items()):
+            for at, (name, dtype) in enumerate(ragged.columns.items()):
                 found[name] = np.array([entry[at] for part in parts for entry in part], dtype)
         return cls(**found)
 
@@ -277,7 +278,7 @@ class FlatTree:
 
     @cached_property
     def masses(self) -> tuple[MassFunction, ...]:
-        """The mass function of each node; nothing where they hold none."""
+        """The mass function of each node; empty if the nodes have none."""
         if not self.has_masses:
             return ()
         size = self.theta.shape[1]
@@ -287,14 +288,14 @@ class FlatTree:
 
     @cached_property
     def children(self) -> tuple[Ints, Ints]:
-        """Start of each node's children, (nodes + 1,), and the children, (nodes - 1,), in order of code."""
+        """The start of each node's children, (nodes + 1,), and all children, (nodes - 1,), in order of code."""
         starts = np.zeros(self.size + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.parent[1:], minlength=self.size), out=starts[1:])
         return starts, np.argsort(self.parent[1:], kind="stable") + 1
 
     @cached_property
     def last_below(self) -> Ints:
-        """The last node of the subtree of each node, (nodes,): in pre-order a subtree is a stretch of nodes."""
+        """The last node of each node's subtree, (nodes,): in pre-order, a subtree is a range of nodes."""
         last = np.arange(self.size)
         for node in range(self.size - 1, 0, -1):
             parent = self.parent[node]
@@ -313,13 +314,18 @@ class FlatTree:
 
         Returns
         -------
-        (n,) index of a node: a leaf, or the node where the row's branch is empty or was never seen
+        (n,) index of a node: a leaf, or the node at which the row's branch is empty or was never seen
         (theory §3.4).
+
+        Raises
+        ------
+        ValueError
+            If the tree has thresholds and `values` is None.
 
         Notes
         -----
-        Gathers of NumPy, a level of the tree at a time, are as fast as scikit-learn's compiled loop on the same tree:
-        it needs no kernel.
+        NumPy gathers, one level of the tree at a time, are as fast as scikit-learn's compiled loop on the same tree, so
+        there is no kernel for this.
         """
         if values is None and self.has_thresholds:
             raise ValueError("a tree with thresholds needs the numbers themselves, not only their codes")
@@ -349,12 +355,12 @@ class FlatTree:
         return at
 
     def end_of_row(self, code_of: Callable[[int], int], values: Sequence[float] | None) -> int:
-        """Return the node in which one row ends: plain numbers are quicker than arrays of one.
+        """Return the node in which one row ends: plain numbers are faster than arrays of length 1.
 
         Parameters
         ----------
         code_of
-            Returns the code of an attribute; it is asked for those that the row meets on its way.
+            Returns the code of an attribute; it is called for those that the row meets on its path.
         values
             (K,) the numbers themselves, see `route`.
         """
@@ -391,7 +397,7 @@ class FlatTree:
         )
 
     def path_nodes(self, node: int) -> tuple[int, ...]:
-        """Return the nodes from the root, which is left out, to `node`."""
+        """Return the nodes on the path from the root, which is left out, to `node`."""
         steps: list[int] = []
         while self.parent[node] >= 0:
             steps.append(int(node))
@@ -400,7 +406,7 @@ class FlatTree:
 
     @cached_property
     def as_parent(self) -> NDArray[np.bool_]:
-        """(nodes,) whether a node has no evidence and predicts like its parent (theory §3.4)."""
+        """(nodes,) whether a node has no evidence, and so predicts as its parent does (theory §3.4)."""
         above = np.maximum(self.parent, 0)
         vacuous = (self.belief <= 0).all(axis=1) & (self.plausibility >= 1).all(axis=1)
         found: NDArray[np.bool_] = vacuous & (self.theta == self.theta[above]).all(axis=1)
@@ -425,10 +431,10 @@ RAGGED = {name: each for name, each in _DECLARED.items() if isinstance(each, Rag
 
 
 def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:
-    """Return for each node the nearest one at or above it that is not `silent`, the root where all are: (nodes,).
+    """Return, for each node, the nearest node at or above it that is not `silent`, or the root if all are: (nodes,).
 
-    That is the one whose estimate the node predicts with: a silent node has only vacuous labels, so that every
-    estimate is a likeliest one, and a branch without information inherits as an empty one does (theory §3.4).
+    The node predicts with the estimate of the one returned. A silent node has only vacuous labels, under which all
+    estimates are equally likely, so it inherits its parent's estimate as an empty branch does (theory §3.4).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The top of a tree: nodes down to a depth, and how many nodes each of the lowest hides."""
+"""The top of a tree: its nodes down to a depth, and how many nodes below each of them are hidden."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +19,8 @@ class FoldedTree:
     Attributes
     ----------
     flat : the nodes that are left, in pre-order. One whose children are hidden keeps its attribute.
-    number : (nodes,) the index of each in the whole tree.
-    hidden : (nodes,) how many nodes of the whole tree are below it and not in `flat`.
+    number : (nodes,) the index of each node in the whole tree.
+    hidden : (nodes,) how many nodes of the whole tree are hidden below each; 0 unless it is at the depth of the fold.
     """
 
     flat: FlatTree
@@ -34,12 +34,12 @@ def fold_tree(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
     Parameters
     ----------
     tree : the whole tree.
-    depth : tests on the longest path that is left, at least 0; None: all of the tree.
+    depth : greatest depth of the nodes to keep, at least 0; None: keep the whole tree.
 
     Raises
     ------
     InvalidInput
-        When `depth` is negative.
+        If `depth` is negative.
     """
     flat = FlatTree.of(tree) if isinstance(tree, Node) else tree
     if depth is not None and depth < 0:
@@ -55,7 +55,7 @@ def fold_tree(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
 
 
 def _part_of_tree(flat: FlatTree, kept: Ints) -> FlatTree:
-    """Return the tree of these nodes, which are with each node its parent."""
+    """Return the tree of the nodes `kept`, which include the parent of each."""
     columns: dict[str, NDArray[Any]] = {name: getattr(flat, name)[kept] for name in PLAIN}
     columns["parent"] = np.concatenate([[-1], np.searchsorted(kept, columns["parent"][1:])])
     for start, ragged in RAGGED.items():

@@ -21,7 +21,7 @@ class TreeNames:
     branches
         Name of every branch code of every attribute.
     marks
-        Mark of each class; empty: those of a frame, in order.
+        Mark of each class; empty: the marks of `CLASS_MARKS`, in order.
     """
 
     classes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The tree as a value, for trees of all learners."""
+"""A tree as a value, for all learners."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -10,7 +10,7 @@ Path = tuple[tuple[int, int], ...]  # (attribute, code) of each test from the ro
 
 
 class Stop(Enum):
-    """The reason why a node is a leaf (theory §3.4). The numbers are those of the wire."""
+    """The reason why a node is a leaf (theory §3.4). The numbers are those of the wire format."""
 
     PURE = 1
     NO_ATTRIBUTE = 2
@@ -51,10 +51,10 @@ class Node:
     mass
         Mass function of the node, for learners whose leaves have one.
     conflict
-        The labels of the node contradict each other completely, so that `mass` is their mean.
+        True if the labels of the node conflict totally, so that `mass` is their mean.
     weight
-        Weight of the instances that reached the node, where it is not their number: weighted rows, and parts
-        of rows whose value at a split above is missing.
+        Weight of the instances that reached the node; None if it is their number. It differs for weighted rows, and for
+        parts of rows whose value at a split above is missing or uncertain.
     """
 
     attribute: int | None
@@ -83,9 +83,9 @@ class Node:
         return self.attribute is None
 
     def preorder(self) -> Iterator[tuple["Node", int, int]]:
-        """Yield every node, parents first, with its parent's index and its branch's code.
+        """Yield every node, parents first, with the index of its parent and the code of its branch (root: -1, -1).
 
-        These are -1, -1 for the root. The algorithm is not recursive: a tree may be as deep as it has attributes.
+        The algorithm is not recursive, because a tree may be deeper than Python's limit of recursion.
         """
         pending = [(self, -1, -1)]
         index = 0
@@ -111,7 +111,7 @@ class Node:
 
 
 def _field_values(node: Node) -> tuple[object, ...]:
-    """Return all facts about a node, without its children."""
+    """Return all fields of a node except its children."""
     own = (getattr(node, name) for name in VALUES)
     return dict(node.intervals), *own
 

@@ -1,11 +1,11 @@
 """The numbered splits of a growing tree.
 
-An attribute is either split by its codes, a branch each, or at one of its *cuts*. Then its codes count the bins
-between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a split at cut ``c`` has
-the branches `BELOW`, `ABOVE` and `NO_NUMBER`. Of cuts that part the rows of a node alike the lowest stands for all of
-them; where none parts the rows with a value and some have none, the lowest cut of all separates the two.
-These are the *candidates*. One of them stands for the attribute at a node: that of largest gain
-(`quercus.trees.rules.gain`).
+An attribute is split either by its codes, with one branch per code, or at one of its *cuts*. In the latter case its
+codes number the bins between neighbouring cuts: bin ``b`` holds the values with ``b`` cuts at or below them, and a
+split at cut ``c`` has the branches `BELOW`, `ABOVE` and `NO_NUMBER`. Of the cuts that divide the rows of a node in the
+same way, only the lowest counts. If no cut divides the rows with a value, but some rows have none, the lowest cut of
+all separates the two groups. At a node, the cut of largest gain among these represents the attribute
+(`quercus.trees.rules.choice`).
 
 Splits are numbered in order of attribute, then of cut. Where no attribute has cuts, the number of a split is the number
 of its attribute. Paths, queries and agendas name splits by their numbers.
@@ -43,9 +43,10 @@ class Splits:
     Parameters
     ----------
     arities
-        Number of codes of each attribute; of one with ``c`` cuts ``c + 1``, and one more for missing values.
+        Number of codes of each attribute. One with ``c`` cuts has ``c + 1``, and one more if missing values have a
+        code.
     cuts
-        Number of cuts of each attribute, 0 where every code is a branch; empty where that is so of all.
+        Number of cuts of each attribute, 0 where every code is a branch. Empty: every attribute has 0.
     """
 
     arities: tuple[int, ...]
@@ -67,7 +68,7 @@ class Splits:
 
     @cached_property
     def cut(self) -> Ints:
-        """Cut of each split, counted from 0 in its attribute; `BY_CODE` where there is none: (T,)."""
+        """Cut of each split, counted from 0 within its attribute; `BY_CODE` if it has none: (T,)."""
         at_cut = np.array(self.cuts, dtype=np.int64)[self.attribute] > 0
         return np.where(at_cut, np.arange(self.attribute.size) - self.first_splits[self.attribute], BY_CODE)
 
@@ -75,8 +76,8 @@ class Splits:
     def branches(self) -> Ints:
         """Number of branches of each split: (T,)."""
         arity = np.array(self.arities, dtype=np.int64)
-        lost = arity - np.array(self.cuts, dtype=np.int64) > 1  # there is a code for missing values
-        return np.where(self.cut < 0, arity[self.attribute], 2 + lost[self.attribute])
+        missing = arity - np.array(self.cuts, dtype=np.int64) > 1  # there is a code for missing values
+        return np.where(self.cut < 0, arity[self.attribute], 2 + missing[self.attribute])
 
     @property
     def split_count(self) -> int:
@@ -88,8 +89,8 @@ class Splits:
         cut = int(self.cut[split])
         if cut < 0:
             return codes.astype(np.int64)
-        lost = codes > self.cuts[self.attribute[split]]
-        return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
+        missing = codes > self.cuts[self.attribute[split]]
+        return np.where(missing, NO_NUMBER, codes > cut).astype(np.int64)
 
 
 def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | None = None) -> Floats:
@@ -100,14 +101,19 @@ def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | Non
     column
         (n,) values; missing ones (NaN) are left out.
     max_cuts
-        Most thresholds. When there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the values
-        are kept, of two equally near the lower; None for no limit.
+        Greatest number of thresholds. If there are more, those nearest to the quantiles ``j / (max_cuts + 1)`` of the
+        values are kept; of two equally near ones, the lower. None: no limit.
     weights
         (n,) how much each value counts for the quantiles; None: 1 each.
 
     Returns
     -------
-    (t,) thresholds, ``a < t <= b`` for the neighbours ``a < b`` whatever the rounding.
+    (t,) thresholds, with ``a < t <= b`` for the neighbours ``a < b`` however the midpoint is rounded.
+
+    Raises
+    ------
+    InvalidInput
+        If `max_cuts` is below 1, and there are more thresholds.
 
     Examples
     --------
@@ -125,22 +131,31 @@ def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | Non
 
 
 def halfway_between(below: Floats, above: Floats) -> Floats:
-    """Return the threshold ``t``, ``below < t <= above``, halfway between neighbours; `above` where they are equal."""
+    """Return thresholds ``t`` halfway between neighbours, ``below < t <= above``; `above` where the two are equal."""
     middle = below / 2 + above / 2  # the sum of huge numbers may overflow
     return np.where((below < middle) & (middle <= above), middle, above)
 
 
 def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
-    """Return which cuts are kept where there are too many: those nearest to the quantiles ``j / (most + 1)``.
+    """Return which cuts are kept if there are too many: those nearest to the quantiles ``j / (most + 1)``.
 
     Parameters
     ----------
     passed
-        (t,) how many values are below each cut, or what these weigh, ascending.
+        (t,) number of values below each cut, or the sum of their weights, ascending.
     count
-        Number of values, or their weight.
+        Number of values, or the sum of their weights.
     most
-        Maximum number of cuts, at least 1.
+        Greatest number of cuts, at least 1.
+
+    Returns
+    -------
+    (k,) indices of the cuts, ascending, at most `most` of them.
+
+    Raises
+    ------
+    InvalidInput
+        If `most` is below 1.
     """
     if most < 1:
         raise InvalidInput("max_cuts", f"is {most}, must be at least 1")
@@ -148,4 +163,4 @@ def near_quantiles(passed: Ints | Floats, count: float, most: int) -> Ints:
     above = np.minimum(np.searchsorted(passed, targets), len(passed) - 1)
     below = np.maximum(above - 1, 0)
     nearest = np.where(np.abs(passed[below] - targets) <= np.abs(passed[above] - targets), below, above)
-    return np.unique(np.searchsorted(passed, passed[nearest]))  # of equal ones, the first
+    return np.unique(np.searchsorted(passed, passed[nearest]))  # of cuts with as many values below, the first

@@ -1,4 +1,4 @@
-"""Uncertain cells as columns, to be kept in little memory and to be saved."""
+"""Uncertain cells as columns, which take little memory and can be saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from quercus.trees.tree.encoding import Parts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UncertainCells:
-    """Uncertain cells.
+    """Uncertain cells of a table of values.
 
     Parameters
     ----------
     rows, attributes
-        (c,) where they are, rows ascending.
+        (c,) row and attribute of each cell; rows ascend.
     until
-        (c,) the number of ranges of each cell and of all before it.
+        (c,) cumulative number of ranges: those of each cell and of all cells before it.
     ends
         (ranges, 2) the ends of the ranges, both included.
     """
@@ -60,7 +60,7 @@ class UncertainCells:
         return {cell: tuple(map(tuple, self.ranges(at).tolist())) for at, cell in enumerate(cells)}
 
     def columns(self, name: str) -> dict[str, NDArray[Any]]:
-        """Return the columns to be saved; their names begin with `name`. None where there are no cells."""
+        """Return the columns to save, with names that begin with `name`; none if there are no cells."""
         if not len(self.rows):
             return {}
         return {f"{name}.{field}": getattr(self, field) for field in self.__slots__}
@@ -69,12 +69,12 @@ class UncertainCells:
     def restored(
         cls, columns: Mapping[str, NDArray[Any]], name: str, rows: int, attributes: int
     ) -> "UncertainCells":
-        """Return the cells of `columns`, of so many rows and attributes.
+        """Return the cells that `columns` saved, of a table with this number of rows and attributes.
 
         Raises
         ------
         ValueError
-            When the columns do not fit together.
+            If the columns do not fit together.
         """
         if f"{name}.rows" not in columns:
             return cls.of({})

@@ -1,1 +1,1 @@
-"""Query strategies: which label to ask for next, each a small file behind one protocol (`strategy.Strategy`)."""
+"""Query strategies: which label to ask for next. Each is a small module that implements `strategy.Strategy`."""

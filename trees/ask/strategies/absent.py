@@ -11,12 +11,12 @@ from quercus.trees.ask.strategies.strategy import Strategy
 
 @dataclass(frozen=True)
 class AbsentStrategy(Strategy):
-    """A strategy that is not installed: it selects no queries, so that its model can otherwise be served.
+    """A strategy whose package is not installed: it selects no queries, and everything else of its model is served.
 
     Parameters
     ----------
     name
-        Name under which it would be installed.
+        Name of the strategy.
     package
         The package that provides it, with its version.
     """

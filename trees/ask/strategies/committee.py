@@ -6,13 +6,13 @@ random attributes in a node. A row's doubt is the entropy of the mean of the mem
 all consider two classes equally likely are in doubt rather than in agreement). Probabilities are restricted to the
 classes that are still plausible for the row, so a row whose label determines its class is never in doubt.
 
-Doubt is meaningless where nothing is known, and of little use where members learned from the same few rows. A row is
-therefore also valued by its coverage: the sum over all other rows of the reduction in distance to the nearest row that
-is known or asked about, as a share of the largest such reduction (greedy k-medoids). A row's score is its doubt, in [0,
-1], plus `cover` times that share; every `explore`-th query, the first included, uses the share alone. Ties are broken
-by `row_sample.row_hashes`, since files are often sorted by class. At most 1,000 rows are considered as candidates, as
-labelled rows, and as rows to cover (`row_sample`), and 4,000 as covering rows. The cost of an agenda is therefore the
-same for a million rows as for a few thousand.
+Doubt is meaningless where nothing is known, and of little use if all members learned from the same few rows. A row is
+therefore also valued by its coverage: the sum, over all rows to cover, of how much nearer they are to it than to any
+row that is known or asked about, as a share of the largest such sum (greedy k-medoids). A row's score is its doubt, in
+[0, 1], plus `cover` times this share; every `explore`-th query, the first included, uses the share alone. Ties are
+broken by `row_sample.row_hashes`, since files are often sorted by class. At most 1,000 rows each are considered as
+candidates, as labelled rows, and as rows to cover (`row_sample`), and 4,000 as covering rows. The cost of an agenda is
+therefore the same for a million rows as for a few thousand.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MEMBERS = 50
-COVERING = 4  # this many times more covering rows are considered than others
+COVERING = 4  # how many times as many covering rows are considered as candidates
 COVER = "Bonus of the row that covers the most other rows, in addition to its doubt in [0, 1]; 0: only doubt counts"
 # Members agree on rows unlike any that they have seen, so only coverage can find a rare class.
 EXPLORE = "One in this many queries, the first included, is chosen by coverage alone; 0: none"
@@ -162,9 +162,8 @@ class _Coverage:
     def __init__(self, context: QueryContext, pool: Ints, most: int) -> None:
         sample, ordered = context.sample, np.array(context.ordered, np.int64)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
-        self.asked = int(
-            np.count_nonzero(~sample.askable | sample.table.precise[sample.ids])
-        )  # or whose class is certain
+        settled = ~sample.askable | sample.table.precise[sample.ids]  # or precise
+        self.asked = int(np.count_nonzero(settled))
         drawn = sample_rows(np.arange(len(sample.ids)), most)
         rows = _codes_of_rows(sample, drawn)
         self._vacuous = sample.table.vacuous[sample.ids[drawn]]
@@ -180,7 +179,7 @@ class _Coverage:
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
-        """Return the number of unlabelled rows nearer to a candidate than to any row known or asked about."""
+        """Return the number of unlabelled rows that are nearer to a candidate than to any row known or asked about."""
         nearer = self._vacuous & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
@@ -191,5 +190,5 @@ class _Coverage:
 
 
 def _codes_of_rows(sample: Sample, at: Ints) -> NDArray[np.int16]:
-    """Return the codes of some rows in the type and memory order that the kernels need."""
+    """Return the codes of the rows `at` in the type and memory order that the kernels need."""
     return np.ascontiguousarray(sample.codes[at], np.int16)

@@ -11,7 +11,7 @@ from quercus.trees.likelihood.interval import IntervalSolver
 
 
 class HypotheticalAnswers:
-    """Hypothetical answers; neither the evidence nor its solver is changed.
+    """Hypothetical answers, which change neither the evidence nor its solver.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class HypotheticalAnswers:
 
     Attributes
     ----------
-    solver : solver over the contours of the evidence, numbered as there, followed by the l precise ones
+    solver : solver over the contours of the evidence, with the same numbers, followed by the l precise ones
     classes : size of the frame, l
     """
 
@@ -38,8 +38,8 @@ class HypotheticalAnswers:
         """Return the probability of each class for rows of a node: (k, l).
 
         It is the mean of the class's belief and plausibility over the node's likelihood cut, times the row's own
-        plausibility, normalised. A class not seen in the node yet therefore has a probability above 0, which is smaller
-        the more rows of the node are labelled.
+        plausibility, normalised. A class that has not occurred in the node therefore has a probability above 0, which
+        is the smaller, the more rows of the node are labelled.
 
         Parameters
         ----------
@@ -55,13 +55,13 @@ class HypotheticalAnswers:
         return np.asarray(np.where(total > 0, chance / np.where(total > 0, total, 1.0), even))
 
     def cells_before_answer(self, counts: Ints) -> Cells:
-        """Return labels as a cell, given the count (d,) of each distinct contour."""
+        """Return the labels of a node as a cell, given the count (d,) of each distinct contour."""
         return Cells.of_dense(self._pad_for_classes(counts[np.newaxis]))
 
     def cells_after_answers(self, counts: Ints, contours: Ints) -> Cells:
-        """Return the labels of a cell after each possible answer, as cells: l for each of `contours` (k,), by class.
+        """Return the labels of a node after each possible answer, as k l cells: for each of `contours` (k,), by class.
 
-        One row with the contour is answered; `counts` (d,) are the labels before that.
+        In each cell, one row with that contour is answered; `counts` (d,) are the labels before the answer.
         """
         tried = np.repeat(self._pad_for_classes(counts[np.newaxis]), contours.size * self.classes, axis=0)
         every = np.arange(len(tried))

@@ -12,10 +12,10 @@ from quercus.trees.growth.batch import OpenNode
 
 
 def by_lot(context: QueryContext, rows: Ints, free: Bools, best: int) -> int:
-    """Return the row of least hash among the `free` (n,) ones of `rows` with the same label as row `best`.
+    """Return, of those `rows` that are `free` (n,) and have the same label as row `best`, the one of least hash.
 
-    The published score breaks ties between equal labels by row order (theory §3.5), and files are often sorted by
-    class: a strategy that stays in one leaf would then be told about one class only.
+    The published score breaks ties between equal labels by the order of the rows (theory §3.5), and files are often
+    sorted by class. A strategy that stays in one leaf would then learn about one class only.
     """
     ids = context.sample.ids
     same = rows[free[rows] & (ids[rows] == ids[best])]
@@ -32,8 +32,8 @@ class LeafRows:
 
     Attributes
     ----------
-    of : (n,) leaf in which each row ends
-    count : (leaves,) rows of each leaf
+    of : (n,) number of the leaf in which each row ends
+    count : (leaves,) number of rows in each leaf
     """
 
     def __init__(self, context: QueryContext) -> None:
@@ -79,7 +79,7 @@ def query_of_child(
 ) -> Query:
     """Return the query about `instance`, which stands for a `child` (attribute, code) of an undecided node.
 
-    The node is given by its place and its rivals.
+    `node` is the undecided node with its rivals.
     """
     place, rivals = node
     gains = context.growth.gain_intervals(place)

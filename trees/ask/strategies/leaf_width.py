@@ -2,8 +2,8 @@
 
 The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
 labels, in bits (theory §2.3); of tied leaves, the first in pre-order is chosen. Within the leaf, the published score
-selects the row (theory §3.3), by hash among rows with equal labels. Each query narrows the interval of its leaf, so no
-leaf gets all queries.
+selects the label (theory §3.3), and the hash a row among those with equal labels. Each answer narrows the interval of
+its leaf, and each query takes a row from it, so no leaf gets all queries.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class LeafWidth(Strategy):
                 rows = leaves.rows_of_leaf(leaf)
                 children[leaf] = ChildCandidates(sample, context.solver, rows, rows[free[rows]], limit)
             best = children[leaf].best_candidate(free)
-            if best is None:  # enough queries were taken
+            if best is None:  # only after `limit` queries, beyond which no candidates are kept
                 return
             row = by_lot(context, leaves.rows_of_leaf(leaf), free, best[0])
             free[row] = False
@@ -57,7 +57,7 @@ class LeafWidth(Strategy):
 def _widest_leaf(
     context: QueryContext, leaves: LeafRows, unlabelled: Ints, widths: Floats
 ) -> tuple[int, float]:
-    """Return the leaf with the largest score, and the score; only intervals that may matter are solved."""
+    """Return the leaf with the largest score, and the score; only the intervals that may decide it are solved."""
     most = np.log2(context.sample.table.contours.shape[1])
     while True:
         scores = unlabelled * np.where(np.isnan(widths), most, widths)

@@ -1,12 +1,12 @@
 """Expected change of the predictions: asks about the row whose answer is expected to change the predictions most.
 
-The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
-variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
-of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the larger sum of plausibilities, then by hash
-(`row_sample.row_hashes`).
+The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the number of rows in its leaf ``L``, times the expected total
+variation between the leaf's estimates before and after the answer that the row is of class ``c``. The probabilities
+``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the larger sum of
+plausibilities, then by hash (`row_sample.row_hashes`).
 
-Only leaves that may contain the best row are examined, since no row scores more than the number of rows of its leaf;
-and at most 16 distinct contours are tried per leaf.
+No row scores more than the number of rows in its leaf, so only leaves that may contain the best row are examined. At
+most 16 distinct contours are tried per leaf.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.rules.ties import TIE
 
-LEAF_CONTOURS = 16  # of the candidates of a leaf
+LEAF_CONTOURS = 16  # maximum number of distinct contours tried among the candidates of a leaf
 
 REASON = Reason("This label is expected to change the predictions of most rows.")
 
@@ -56,7 +56,7 @@ class PredictionChange(Strategy):
 def _candidate_scores(
     context: QueryContext, trial: HypotheticalAnswers, rows: Ints, candidates: Ints
 ) -> tuple[Ints, Floats]:
-    """Return the candidates of a leaf with these rows, best first, and their scores."""
+    """Return the candidates whose contours are tried, best first, and their scores; `rows` are those of the leaf."""
     sample = context.sample
     counts = sample.counts(rows)
     contours = frequent_contours(context, candidates, LEAF_CONTOURS)

@@ -1,8 +1,8 @@
 """The published strategy: ABC4.5's rounds of queries (theory §3.3; Ma, Destercke, Wang 2016).
 
-An open round continues as long as its node is in the tree; then the first node in pre-order that has rivals and a
-candidate opens the next round. The score of a query is by how much leaving out the label narrows the interval of its
-child, in bits, plus 1 if the label is vacuous.
+An open round continues as long as its node is in the tree. Then the first node in pre-order that has rivals and a
+candidate opens the next round. The score of a query is the width by which leaving out the label narrows the interval of
+its child, in bits, plus 1 if the label is vacuous.
 
 If every label is vacuous, all candidates score 1 and ties decide; every query then comes from the root (theory §8.1).
 """
@@ -19,9 +19,8 @@ from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
 
-CHILD_ENTRIES = (
-    1_000_000  # contours and candidates of children kept for one agenda, at most about 100 bytes each
-)
+# Contours and candidates of children that are kept for one agenda; each takes about 100 bytes at most.
+CHILD_ENTRIES = 1_000_000
 
 REASON = Reason(f"This label tells most about the rows where {CHILD}.")
 
@@ -40,8 +39,8 @@ class Published(Strategy):
 class _RoundRobin:
     """The computation of one agenda.
 
-    Listed instances count as being asked about; nothing else changes during the computation. Therefore the scores of a
-    child are computed once, and a node without candidates stays without.
+    Instances already on the agenda count as being asked about; nothing else changes during the computation. The scores
+    of a child are therefore computed once, and a node without candidates gets none later.
     """
 
     def __init__(self, context: QueryContext, limit: int) -> None:
@@ -113,7 +112,7 @@ class _RoundRobin:
                 else None
             )
             self._entries += 0 if child is None else len(child)
-            if self._entries > CHILD_ENTRIES:  # they can be recomputed
+            if self._entries > CHILD_ENTRIES:  # dropped children are computed again if they are needed
                 self._children.clear()
                 self._entries = 0 if child is None else len(child)
             self._children[key] = child
@@ -121,7 +120,7 @@ class _RoundRobin:
 
 
 def children_in_order(sample: Sample, rivals: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the children that a round at a node visits, in order, as attribute and code."""
+    """Yield the children that a round at a node visits, in order, each as attribute and code."""
     return ((attribute, code) for attribute in rivals for code in range(sample.splits.branches[attribute]))
 
 

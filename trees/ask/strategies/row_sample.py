@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
 
-SAMPLED_ROWS = 1_000  # sample size in each role: candidates, labelled rows, rows to cover
-CONTESTED_NODES = 200  # maximum number of contested nodes considered for an agenda, in pre-order
-SAMPLE_DISTANCES = 30_000_000  # maximum number of code comparisons between rows for an agenda
+SAMPLED_ROWS = 1_000  # greatest sample of each kind: candidates, labelled rows, rows to cover
+CONTESTED_NODES = 200  # the first undecided nodes, in pre-order, that are considered for an agenda
+SAMPLE_DISTANCES = 30_000_000  # greatest number of code comparisons between candidates and rows to cover
 
 
 def sample_size(attributes: int) -> int:
@@ -22,10 +22,10 @@ def sample_size(attributes: int) -> int:
 
 
 def sample_rows(rows: Ints, most: int) -> Ints:
-    """Return `most` of `rows` (n,), or all if there are no more, in their order.
+    """Return at most `most` of `rows` (n,), in their order.
 
     The rows with the smallest hashes are taken. The sample therefore depends only on the rows, and adding or removing a
-    row changes at most one element.
+    row changes at most one element of it.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def sample_rows(rows: Ints, most: int) -> Ints:
 
 
 def row_hashes(rows: Ints) -> NDArray[np.uint64]:
-    """Return a pseudo-random hash of each of `rows` (n,): splitmix64 of its ordinal."""
+    """Return a pseudo-random hash of each of `rows` (n,): splitmix64 of its number."""
     with np.errstate(over="ignore"):  # overflow is intended
         z = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

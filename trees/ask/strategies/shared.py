@@ -1,20 +1,20 @@
 """The budget shared over nodes: every undecided node gets queries in proportion to its rows.
 
 The next query goes to the undecided node with the largest ``|T| / (2 a + 1)``, where ``a`` is the number of its rows
-that were asked about, or of which something is known anyway (Sainte-Laguë's divisors); within it, to the child of a
-rival with the largest such quotient; and there to the row that the published score takes (theory §3.3). Ties go to the
-first node in pre-order, and to the first child in declared order. The score of a query is the quotient of its node.
+that were asked about or are labelled anyway (Sainte-Laguë's divisors); within the node, to the child of a rival with
+the largest such quotient; and within the child, to the row that the published score selects (theory §3.3). Ties go to
+the first node in pre-order, and to the first child in declared order. The score of a query is the quotient of its node.
 
-Queries in a node also count for all nodes above it, so deeper undecided nodes have had fewer queries for their rows;
-the root therefore does not take the whole budget.
+Queries in a node also count for all nodes above it, so deeper undecided nodes have had fewer queries for their rows,
+and the root does not take the whole budget.
 
-With `gain_regret`, a node has the weight ``|T| R``, and gets no queries unless ``R``, the regret of its split, exceeds
-the limit. The regret is the amount by which a rival's gain ratio may still exceed that of the splitting attribute,
-``max_k hi_k - lo``. Queries therefore stop when no split can be much regretted.
+With `regret`, a node has the weight ``|T| R`` in place of ``|T|``, and gets no queries unless ``R``, the regret of its
+split (`gain_regret`), exceeds the limit. The regret is the amount by which a rival's gain ratio may still exceed that
+of the splitting attribute, ``max_k hi_k - lo``. Queries therefore stop when no other split can be much better.
 
 If no node is undecided (for example, because all labels so far are of one class, so that the root is pure), leaves get
-queries by their width (`leaf_width`), since otherwise there would never be another query; with `gain_regret` only while
-the tree is a single leaf.
+queries by their width (`leaf_width`), since otherwise there would never be another query; with `regret` only while the
+tree is a single leaf.
 
 Only the first 200 undecided nodes in pre-order are considered.
 """
@@ -59,9 +59,8 @@ class SharedQueries(Strategy):
             return
         open_rows = np.zeros(len(context.sample.ids), dtype=bool)
         open_rows[context.sample.candidates(np.arange(open_rows.size))] = True
-        asked = (
-            ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]
-        )  # or labelled anyway
+        labelled = ~context.sample.table.vacuous[context.sample.ids]
+        asked = ~context.sample.askable | labelled
         nodes = []
         for place, rivals in islice(context.growth.contested_nodes(), CONTESTED_NODES):
             weight = self._node_weight(context, place, rivals)
@@ -99,7 +98,7 @@ class SharedQueries(Strategy):
 
 
 def gain_regret(gains: dict[int, Interval]) -> float:
-    """Return by how much a rival's gain ratio may exceed that of the chosen attribute (largest mid-value).
+    """Return by how much a rival's gain ratio may exceed that of the chosen attribute, the one of largest mid-value.
 
     Examples
     --------
@@ -139,7 +138,7 @@ class _Node:
         return at < self.place.rows.size and int(self.place.rows[at]) == row
 
     def quotient(self, asked: Bools) -> float:
-        """Return ``w / (2 a + 1)``."""
+        """Return ``w / (2 a + 1)`` with ``w`` the weight of the node."""
         return self._weight / (2 * int(asked[self.place.rows].sum()) + 1)
 
     def take_next_row(self, open_rows: Bools, asked: Bools) -> tuple[tuple[int, int], int] | None:

@@ -1,16 +1,17 @@
 """Expected change of the split: asks about the row whose answer is expected to separate the rivals of a node most.
 
-At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, ``M`` being the
-mid-value of an entropy interval (theory §3.1). If row ``i`` is of class ``c``, two intervals with it change: that of
-``T``, and that of the row's branch of ``k``. With ``Δ_k`` the change of ``k``'s mid-value, the score is ``|T| Σ_c p_c
-(max_k Δ_k - min_k Δ_k)`` over the rivals, since a change that is the same for all rivals decides nothing. The chances
-``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the larger sum of
-plausibilities, then by hash (`row_sample.row_hashes`); of a row in several nodes, the largest score counts.
+At an undecided node with rows ``T``, the mid-value of rival ``k`` is ``(M(T) - Σ_h f_h M(T_h)) / SI_k``, where ``M`` is
+the mid-value of an entropy interval (theory §3.1). The answer that row ``i`` is of class ``c`` changes two of these
+intervals: that of ``T``, and that of the row's branch of ``k``. With ``Δ_k`` the change of ``k``'s mid-value, the score
+is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)`` over the rivals, since a change that is the same for all rivals decides
+nothing. The probabilities ``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Ties are broken by the
+larger sum of plausibilities, then by hash (`row_sample.row_hashes`). The score of a row in several nodes is its
+largest.
 
 If no node is undecided, leaves get queries by their width (`leaf_width`).
 
-Only the 8 largest undecided nodes among the first 200 in pre-order are considered, with 1,000 candidates each
-(`row_sample`), 8 of their distinct contours, and the 16 rivals of largest mid-value.
+Only the 8 largest of the first 200 undecided nodes in pre-order are considered, with at most 1,000 candidates each
+(`row_sample`), 8 distinct contours among these, and the 16 rivals of largest mid-value.
 """
 
 from collections.abc import Iterator
@@ -32,9 +33,9 @@ from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.gain import split_information
 from quercus.trees.rules.ties import TIE
 
-LARGEST_NODES = 8  # of the contested ones
-SPLIT_CONTOURS = 8  # of the candidates of a node
-LIKELY_RIVALS = 16  # of a node
+LARGEST_NODES = 8  # greatest number of undecided nodes that are examined
+SPLIT_CONTOURS = 8  # greatest number of distinct contours tried among the candidates of a node
+LIKELY_RIVALS = 16  # greatest number of rivals compared at a node
 
 REASON = Reason("This label is expected to separate them most.")
 
@@ -97,17 +98,15 @@ def _candidate_scores(
                 )
         moved[at] = (whole - gone) / split_information(sizes)[0]
     expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
-    off = (chance * np.abs(moved - moved.mean(axis=0))).sum(
-        axis=2
-    )  # two rivals are equally far from their mean
-    most = (off >= off.max(axis=0) - TIE).argmax(axis=0)
+    off = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2)
+    most = (off >= off.max(axis=0) - TIE).argmax(axis=0)  # two rivals are equally far from their mean
     return candidates, place.rows.size * expected, np.array(rivals)[most]
 
 
 def _expected_moves(
     trial: HypotheticalAnswers, counts: Ints, contours: Ints, there: Bools | None = None
 ) -> Floats:
-    """Return the change of the mid-value of a cell's interval by each answer: (k, l), 0 for absent contours."""
+    """Return by how much each answer changes the mid-value of a cell's interval: (k, l), 0 for absent contours."""
     moves = np.zeros((contours.size, trial.classes))
     tried = contours if there is None else contours[there]
     now = trial.solver.solve_cells(trial.cells_before_answer(counts))

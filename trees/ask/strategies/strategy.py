@@ -24,7 +24,7 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 
 
 class Strategy(QueryStrategy, ABC):
-    """A query strategy: an immutable value. Subclasses are `quercus.specification.parameter.parametric`."""
+    """A query strategy: an immutable value. Its classes are `quercus.specification.parameter.parametric`."""
 
     __slots__ = ()
 
@@ -39,5 +39,5 @@ class Strategy(QueryStrategy, ABC):
         last
             Position of the last answered or refused query; None if there was none yet.
         limit
-            Maximum number of queries that will be consumed; more may be yielded.
+            Greatest number of queries that the caller takes; more may be yielded.
         """

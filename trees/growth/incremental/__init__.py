@@ -1,1 +1,1 @@
-"""The exact tree of a stream: only parts that an event may have changed are recomputed."""
+"""The exact tree of a stream: only the parts that an event may have changed are recomputed."""

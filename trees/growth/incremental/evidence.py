@@ -23,7 +23,7 @@ class RowEvidence:
     codes : (n, K) branch codes, row-major, in bytes while they fit
     ids : (n,) number of each row's contour
     askable : (n,) whether an oracle may still be asked
-    after : (n,) next row in the list of a leaf, -1 at its end
+    leaf_links : (n,) next row in the list of a leaf, -1 at its end
     """
 
     def __init__(self, attributes: int) -> None:
@@ -35,12 +35,12 @@ class RowEvidence:
 
     @property
     def codes(self) -> Codes:
-        """The codes: a view of the rows so far, like the other three."""
+        """(n, K) branch codes; like the other columns, a view of the rows so far."""
         return self._codes[: self.count]
 
     @property
     def ids(self) -> NDArray[np.int32]:
-        """Number of each row's contour."""
+        """(n,) number of each row's contour."""
         return self._ids[: self.count]
 
     @property
@@ -50,11 +50,11 @@ class RowEvidence:
 
     @property
     def leaf_links(self) -> NDArray[np.int32]:
-        """Links of the leaves' lists."""
+        """(n,) next row in the list of a leaf, -1 at its end."""
         return self._after[: self.count]
 
     def append_rows(self, codes: NDArray[np.integer], ids: NDArray[np.int32]) -> None:
-        """Append rows: (m, K) codes and (m,) contours."""
+        """Append rows: their codes (m, K), and the numbers of their contours (m,). All may be asked about."""
         self._fit_code_type(codes)
         total = self.count + ids.size
         if total > self._ids.size:

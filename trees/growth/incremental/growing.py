@@ -1,10 +1,10 @@
 """An exact tree that follows its rows: one sweep from the root applies all changes.
 
-A sweep goes down level by level. For each node it carries the rows that are new or changed below it: they are counted
-into the node's cells, the changed cells are solved (all of a level in one batch), and the node is decided again. If its
-split stays, the rows go on to its children; if not, its subtree is removed, and all its rows go on as new. Growing a
-tree from scratch is a sweep in which every row is new. A removed subtree is shelved (`shelves`): if its split wins
-again, it is restored, and only the rows that arrived since go on to it.
+A sweep goes down level by level, and carries for each node the rows that are new or changed below it. They are counted
+into the node's cells, the changed cells are solved (all cells of a level in one batch), and the node is decided again.
+If its split stays, the rows go on to its children; if not, its subtree is removed, and all its rows go on as new.
+Growing a tree from scratch is a sweep in which every row is new. A removed subtree is shelved (`shelves`): if its split
+wins again, the subtree is restored, and only the rows that have arrived since go down it.
 
 Batch growth (`quercus.trees.growth.batch`) computes the same tree node by node, from all rows. The two implementations
 are kept separate on purpose, because each is a test of the other; they share the rules of a split
@@ -46,7 +46,7 @@ from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import NO_SPLIT
 
 SMALL = 128  # rows; nodes with fewer keep no counts
-THIN_ROWS = 16  # nor do nodes with fewer rows per value of an attribute: their counts would be mostly zeros
+THIN_ROWS = 16  # nor do nodes with fewer rows per cell of an attribute: their counts would be mostly zeros
 # Maximum number of shelved nodes: a multiple of the tree's nodes, or LEAST_ROOM for a small tree, within a limit in
 # bytes. With many attributes and classes, a node may take 300 kB.
 SHELVED = 2
@@ -96,7 +96,7 @@ class RowChanges:
     opened: Deltas
 
     def totals_by_node(self) -> tuple[Ids, Ids, Bools]:
-        """Return per node the number of new rows, the change in askable rows, and whether rows were altered: (g,) each.
+        """Return for each node the number of new rows, the change in askable rows, and whether it was altered: (g,).
 
         A node is altered if the contour of one of its earlier rows changed.
         """
@@ -129,7 +129,7 @@ class GrowingTree:
     table
         Their contours.
     layout
-        Slots of a node, with one for every code.
+        Slots of a node: one for every code.
     rules
         Rules of growth.
     small
@@ -171,7 +171,7 @@ class GrowingTree:
 
     @property
     def _interval_solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
-        """The solvers of the tree's level, and of level 1, which only cuts need."""
+        """The solvers of the tree's level, and of level 1, which only the choice of cuts needs."""
         return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
 
     def take_up(self, rows: Ids, was: Ids, opened: Deltas) -> None:
@@ -199,7 +199,7 @@ class GrowingTree:
         return self._list_rows(leaves, np.arange(leaves.size))
 
     def leaf_cells(self) -> Cells:
-        """Return the labels of every leaf, in pre-order."""
+        """Return one cell per leaf, in pre-order: the counts of its labels."""
         order, _ = self.nodes.preorder(self.root)
         leaves = order[self.nodes.attribute[order] < 0]
         rows, whose = self.rows_of_leaves(leaves)
@@ -226,7 +226,7 @@ class GrowingTree:
         return lower, upper
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
-        """Decide the nodes of a level; return the changes on the next one."""
+        """Decide the nodes of a level; return the changes of the next one."""
         nodes = self.nodes
         arriving, opening, altered = changes.totals_by_node()
         self._shelves.clear_shelves(changes.nodes[altered])
@@ -247,7 +247,7 @@ class GrowingTree:
         return self._apply_splits(changes, split)
 
     def _collapse_subtrees(self, changes: RowChanges, chosen: Bools) -> RowChanges:
-        """Remove the subtrees of the chosen nodes: all their rows become new to them."""
+        """Remove the subtrees of the chosen nodes, and make all rows of these nodes new to them."""
         folded = changes.nodes[chosen]
         inner, leaves, owner, _ = self.nodes.nodes_below(folded)
         listed = self._list_rows(leaves, owner)
@@ -329,7 +329,7 @@ class GrowingTree:
         return split
 
     def _count_changes(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
-        """Count changes into cells; return the block of each node, and the nodes to be decided."""
+        """Count changes into cells; return the block of each node, and whether it has to be decided (g,)."""
         nodes, here = self.nodes, changes.nodes
         new = here[nodes.block[here] < 0]
         nodes.block[new] = tally.open_blocks(new.size)
@@ -372,7 +372,7 @@ class GrowingTree:
         return size, CountedEntropies(*self._interval_solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
-        """Set the predictions of nodes, given their own cells, and return which nodes to decide (g,)."""
+        """Set the predictions of nodes, given their own cells, and return whether each has to be decided (g,)."""
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
@@ -392,9 +392,7 @@ class GrowingTree:
         columns, first = self.nodes, self.layout.splits.first_splits
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
-        if (
-            first.size < lower.shape[1]
-        ):  # of an attribute's cuts, the one that represents it; the others are NaN
+        if first.size < lower.shape[1]:  # all but one of an attribute's cuts are NaN
             lower, upper = np.fmax.reduceat(lower, first, axis=1), np.fmax.reduceat(upper, first, axis=1)
         stop = stops_after(found.split, upper, found.justified)
         columns.stop[nodes] = stop
@@ -404,7 +402,7 @@ class GrowingTree:
         return np.where(stop == GOES_ON, found.split, NO_SPLIT).astype(np.int32)
 
     def _apply_splits(self, changes: RowChanges, split: Ids) -> RowChanges:
-        """Apply new and kept splits, list the rows that reached a leaf, and send the others down."""
+        """Apply new and kept splits, add the rows that reached a leaf to its list, and send the others down."""
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
         nodes.split_leaves(changes.nodes[anew], split[anew])

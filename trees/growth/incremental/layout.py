@@ -11,7 +11,7 @@ from quercus.trees.tree.splits import ABOVE, BELOW, Splits
 
 Ints = NDArray[np.int64]
 
-SUMMED = -1  # instead of a slot, for cells that are sums of slots
+SUMMED = -1  # in place of a slot, for cells that are sums of slots
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Layout:
         split = self.split_cells.split_of
         attribute, cut = splits.attribute[split], splits.cut[split]
         branch = np.arange(1, self.cell_count) - self.first_cells[split]
-        lost = self.first_slots[attribute] + cut_counts(splits)[attribute] + 1
-        slot = np.where(cut < 0, self.first_slots[attribute] + branch, lost)
+        missing = self.first_slots[attribute] + cut_counts(splits)[attribute] + 1
+        slot = np.where(cut < 0, self.first_slots[attribute] + branch, missing)
         slot[(cut >= 0) & ((branch == BELOW) | (branch == ABOVE))] = SUMMED
         own = np.zeros(1, dtype=np.int64)
         return tuple(np.concatenate([own, part]) for part in (slot, attribute, cut, branch))  # type: ignore[return-value]
@@ -93,11 +93,11 @@ class Layout:
 
     @cached_property
     def spent_attributes(self) -> Ints:
-        """Attribute that each split uses up; -1 for a cut: (T,)."""
+        """Attribute that each split uses up for the nodes below; -1 for a cut: (T,)."""
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
     def entry_limits(self, rows: Ints) -> Ints:
-        """Return the maximum number of entries of nodes with `rows` (m,), see `tally.ContourCounts.count_cells`."""
+        """Return a bound of the entries of nodes with `rows` (m,) rows, see `tally.ContourCounts.count_cells`."""
         cuts = cut_counts(self.splits)
         of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
         entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cell_count
@@ -108,7 +108,7 @@ class Layout:
         return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
 
     def widened_for(self, arities: tuple[int, ...]) -> "Layout":
-        """Return a layout with a slot for every code; the widths of nominal attributes at least double."""
+        """Return a layout with a slot for every code; a nominal attribute that gets more at least doubles its width."""
         triples = zip(arities, self.widths, self.splits.cuts, strict=True)
         return Layout(
             tuple(

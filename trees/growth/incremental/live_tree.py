@@ -1,4 +1,4 @@
-"""Rows, their contours, and their tree: as arrays for classification, node by node for choosing queries."""
+"""Rows, their contours, and their tree, as arrays for classification and node by node for choosing queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -41,9 +41,9 @@ class LiveTree:
     small
         Nodes with fewer rows are grown again rather than updated, see `GrowingTree`.
     cuts
-        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
+        Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty if no attribute has cuts.
     edges
-        Current cuts of each attribute, at most as many as in `cuts`.
+        Cuts of each attribute that are in force, at most as many as `cuts` says.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class LiveTree:
     def recode_rows(
         self, codes: NDArray[np.integer], edges: Edges, parts: Parts = MappingProxyType({})
     ) -> None:
-        """Replace the codes (n, K) of all rows, see `append_rows`, and the current cuts."""
+        """Replace the codes (n, K) of all rows, see `append_rows`, and the cuts in force."""
         self._edges = edges
         self._rows.recode_rows(codes)
         self._arities = with_codes(self._declared, codes, parts)
@@ -158,7 +158,7 @@ class LiveTree:
         return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)
 
     def _grown_shared(self) -> "SharedGrowth":
-        """Return the tree of rows with uncertain cells."""
+        """Return the tree, grown anew from rows of which some have uncertain cells."""
         if self._shared is None:
             # such rows are rare, and a server without any does not need the module
             from quercus.trees.growth.shared_growth import CodeRules, SharedGrowth  # noqa: PLC0415
@@ -206,7 +206,7 @@ class LiveTree:
 def with_codes(
     arities: tuple[int, ...], codes: NDArray[np.integer], parts: Parts = MappingProxyType({})
 ) -> tuple[int, ...]:
-    """Return the number of known codes of each attribute after more rows (n, K)."""
+    """Return the number of known codes of each attribute after further rows with `codes` (n, K)."""
     seen = codes.max(axis=0, initial=-1) + 1
     for (_, k), ranges in parts.items():
         seen[k] = max(seen[k], *(high + 1 for _, high in ranges))
@@ -259,9 +259,9 @@ def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]
 
 
 class TreeView:
-    """The current tree, for `quercus.trees.ask.query`: places are made on request.
+    """The current tree as a `quercus.trees.ask.query.QueryableTree`, which creates nodes on request.
 
-    Valid until the next change of the tree.
+    The view is valid until the next change of the tree.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class TreeView:
         self._gains: dict[int, Mapping[int, Interval]] = {}
 
     def find_node(self, path: Path) -> OpenNode | None:
-        """Return the place at `path`, or None when the tree has no such node."""
+        """Return the node at `path`, or None if the tree has no such node."""
         node = self._node_at(path)
         return None if node == NONE else self._open_node(node, path)
 
@@ -289,7 +289,7 @@ class TreeView:
             )
 
     def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and a function from leaf to path."""
+        """See `quercus.trees.ask.query.QueryableTree`."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
         ends = order[nodes.attribute[order] < 0]
@@ -299,7 +299,7 @@ class TreeView:
         return of, lambda number: self._path_of(int(ends[number]))
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
-        """Return the exact gain-ratio interval of every candidate at a place, even if growth did not need it."""
+        """Return the exact gain-ratio interval of every candidate at a node, even if growth did not need it."""
         node = self._node_at(place.path)
         if node not in self._gains:
             self._find_gains(np.array([node], np.int32))

@@ -30,14 +30,14 @@ class NodeColumns(NumberedColumns):
     first : first row in the list of a leaf, -1 for none
     block : block of counts, -1 for none
     shelf : whether the node's shelf holds a subtree, see `quercus.trees.growth.incremental.shelves`
-    kids : start of the node's children in `kid`, by code
+    kids : place in `kid` where the node's children begin, in order of code
     judged : whether the gains were computed
-    gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
-    rivals : (T,) splits that may be the best, as bits
+    gain_lower, gain_upper : (K,) ends of the gain ratio of each attribute with a candidate, NaN for the others
+    rivals : (T,) splits that no other dominates, as bits
     contested : whether there are two or more rivals, counting "do not split" if no split is significant
-    silent : whether all labels are vacuous, so that the node predicts like its parent, see
+    silent : whether all labels are vacuous, so that the node predicts as its parent does, see
         `quercus.trees.tree.flat.nearest_speaking`
-    kid : child at each place, -1 for none
+    kid : child at each place, -1 for none; not a column of the nodes
     theta, belief, plausibility : (l,) see `quercus.trees.tree.node.Node`
     """
 
@@ -75,13 +75,13 @@ class NodeColumns(NumberedColumns):
 
     @property
     def undecided(self) -> Bools:
-        """(nodes,) whether a node's decision is provisional: it has rivals that labels could still decide between."""
+        """(nodes,) whether a node's decision is provisional: it is contested, and more rows may be asked about."""
         judged = (self.attribute >= 0) | (self.stop == Stop.NOT_SIGNIFICANT.value)
         undecided: Bools = judged & (self.open > 0) & self.contested
         return undecided
 
     def rivals_of(self, node: int) -> tuple[int, ...]:
-        """Return the splits that may be the best at a judged node."""
+        """Return the splits of a judged node that no other dominates."""
         bits = np.unpackbits(self.rivals[node], count=self.width.size)
         return tuple(np.flatnonzero(bits).tolist())
 
@@ -143,7 +143,7 @@ class NodeColumns(NumberedColumns):
         -------
         inner, leaves : (a,), (b,) nodes
         owner : (b,) the index in `nodes` of each leaf's root
-        weight : (m,) number of nodes below each of `nodes`, itself not counted
+        weight : (m,) number of nodes below each of `nodes`, which is not counted itself
         """
         owner = np.arange(nodes.size)
         inner, leaves, owners = [], [], []
@@ -188,12 +188,12 @@ class NodeColumns(NumberedColumns):
         self.kids[node] = place
 
     def at_place(self, place: int, attribute: int) -> Ids:
-        """Return the children of a split by an attribute, which begin at `place`."""
+        """Return the children of a split by `attribute`, which begin at `place`."""
         kids = self.kid[place : place + int(self.width[attribute])]
         return kids[kids >= 0]
 
     def give_back(self, place: int, attribute: int) -> None:
-        """Free the places of the children of a split by an attribute."""
+        """Free the places of the children of a split by `attribute`."""
         self._kid_free[int(self.width[attribute])].give_back(np.array([place]))
 
     def free_nodes(self, nodes: Ids) -> None:

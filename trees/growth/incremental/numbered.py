@@ -1,4 +1,4 @@
-"""Reusable numbers: a stack of free numbers, and growing columns indexed by number."""
+"""Numbers that are reused: a stack of free numbers, and growing columns indexed by number."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ class NumberedColumns:
 
     @property
     def used_count(self) -> int:
-        """Number of numbers in use."""
+        """The number of numbers in use."""
         return self.room - len(self.free)
 
     def take_numbers(self, count: int) -> Ids:

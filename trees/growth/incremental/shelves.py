@@ -1,11 +1,11 @@
 """Shelves for removed subtrees, in case their split wins again.
 
 Where only noise is left to split on, attributes overtake each other repeatedly. A removed subtree is put on its node's
-shelf with its inner nodes, counts and solved intervals, but without rows, which go to the new subtree. When it is
-restored, only the rows that it has not seen are counted into it.
+shelf with its nodes, counts and solved intervals, but without rows, which go to the new subtree. When it is restored,
+only the rows that it has not seen are counted into it.
 
-Rows keep their values, and a node keeps its rows while it exists. A shelved subtree therefore only lacks the rows that
-arrived since, until the label of a row of its node changes: then the shelf is cleared.
+Rows keep their values, and a node keeps its rows while it exists. A shelved subtree therefore lacks only the rows that
+have arrived since. When the label of a row of its node changes, the shelf is cleared.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ class ShelvedSubtree:
     Parameters
     ----------
     place
-        Position of the root's children in `NodeColumns.kid`.
+        Place of the root's children in `NodeColumns.kid`.
     since
-        It has counted exactly the rows with smaller numbers.
+        The subtree has counted exactly the rows with smaller numbers.
     size
         Its number of nodes.
     """

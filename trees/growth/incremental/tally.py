@@ -1,4 +1,4 @@
-"""Contour counts of the cells of large nodes, which can be added and subtracted, and the resulting entropies."""
+"""Contour counts of the cells of large nodes, updated as rows come and change, and the resulting entropies."""
 
 from collections.abc import Iterator
 
@@ -30,9 +30,9 @@ READ_ENTRIES = 4_000_000  # entries of kept cells read at a time
 class ContourCounts(NumberedColumns):
     """Blocks of counts, one per node: a column per contour that occurs there, a row per slot.
 
-    A block lies in one pool of integers: the contours of its columns, then ``S`` rows of counts of length ``width``, of
-    which ``used`` columns are in use. The space that a block leaves when it outgrows its place is reclaimed when the
-    pool is full.
+    All blocks lie in one pool of integers. A block has the contours of its columns, then ``S`` rows of counts; each row
+    has room for ``width`` columns, of which ``used`` are in use. The space that a block leaves when it outgrows its
+    place is reclaimed when the pool is full.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class ContourCounts(NumberedColumns):
     dirty : (blocks, S) whether the counts changed since the slot was last read
     solved, lower, upper : (blocks, C) whether a cell's entropy interval is known, and its ends
     enclosed, outer_lower, outer_upper : (blocks, C) the same for outer bounds
-    estimated, entropy : (blocks, C) whether the mid-value of a cell's entropy at level 1 is known, and its value; C is
-    0 here if they are not stored
+    estimated, entropy : (blocks, C) whether the mid-value of a cell's entropy at level 1 is known, and its value;
+        (blocks, 0) if they are not stored
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class ContourCounts(NumberedColumns):
     def count_cells(
         self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, split: Ids
     ) -> tuple[Ids, Ids, Ids, Cells]:
-        """Count the rows of nodes without keeping the counts: node (0 to m - 1), cell, size and contents of cells.
+        """Count the rows of nodes without keeping the counts; return node (0 to m - 1), cell, size and contents.
 
         `parent` and `split` are those of all nodes: attributes used above a node are not counted.
         """
@@ -168,7 +168,7 @@ class ContourCounts(NumberedColumns):
         return Cells(*gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources))
 
     def cell_sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
-        """Return the number of rows in each candidate's cells of blocks, and which cells changed: (m, C)."""
+        """Return the number of rows in each cell of blocks (m, C), and whether the cell changed (m, C)."""
         size, changed = self.size[blocks], self.dirty[blocks]
         if self.layout.cell_count == self.layout.slot_count and not any(self.layout.cuts):
             return size, changed
@@ -183,7 +183,7 @@ class ContourCounts(NumberedColumns):
         return self._column
 
     def _widen_blocks(self, blocks: Ids, needed: Ids) -> None:
-        """Give blocks room for the columns they need; a new place has at least double the size."""
+        """Give blocks room for the columns that they need; a block that moves gets at least twice its width."""
         narrow = needed > self._width[blocks]
         if not narrow.any():
             return
@@ -225,7 +225,7 @@ def in_order(start: Ints, ids: Ids, counts: Ints) -> Cells:
     """Return cells with their contours in ascending order."""
     falls = np.diff(ids) < 0
     ends = start[1:-1]
-    falls[ends[(ends > 0) & (ends < ids.size)] - 1] = False  # between cells they may fall
+    falls[ends[(ends > 0) & (ends < ids.size)] - 1] = False  # from one cell to the next they may fall
     if falls.any():
         order = np.lexsort((ids, np.repeat(np.arange(start.size - 1), np.diff(start))))
         ids, counts = ids[order], counts[order]
@@ -240,11 +240,11 @@ class KeptEntropies:
     solver, estimator
         Solvers of the tree's level, and of level 1.
     tally, blocks
-        The cells of all m blocks.
+        The counts, and the m blocks whose cells these are.
 
     Attributes
     ----------
-    size : (m, C) rows in each cell of a candidate
+    size : (m, C) number of rows in each cell
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class KeptEntropies:
         tally.dirty[blocks] = False
 
     def _missing_cells(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
-        """Yield block and number of the wanted cells that are not known yet, in bounded batches."""
+        """Yield the blocks and numbers of the wanted cells that are not known yet, in batches of bounded size."""
         node, cell = np.nonzero(wanted & ~known[self._blocks])
         blocks = self._blocks[node]
         parts = np.flatnonzero(np.diff(np.cumsum(self._tally._used[blocks]) // READ_ENTRIES)) + 1

@@ -1,8 +1,8 @@
 """The certified solver behind `quercus.trees.likelihood.maximiser` and `quercus.trees.likelihood.interval` (theory §2).
 
-Its kernels are C++ (`kernels/likelihood/`). The way of a problem: `quercus.trees.likelihood.interval` → `stages` →
+Its kernels are C++ (`kernels/likelihood/`). A problem passes `quercus.trees.likelihood.interval` → `stages` →
 `problem.hpp` → precise labels (`precise.hpp`), the polygon of three classes (`polygon.hpp`) or one box (`first_bound`)
-→ `search.hpp`. `cells.hpp` reads cells as they come, `sparse.hpp` merges them.
+→ `search.hpp`. `cells.hpp` solves cells of precise labels where they are stored; `sparse.hpp` merges the others.
 
 In order of dependence: `loglik.hpp` (likelihood and its maximiser), `cut.hpp` (convex programs over a likelihood cut),
 `rounding_bounds.hpp` (what rounding hides), `enclosure.hpp` (boxes that hold a cut), `descent.hpp` (local minima of the

@@ -1,7 +1,8 @@
 """Points of extreme entropy over a likelihood cut, and the least width of its interval without one row (theory §3.3).
 
-Notation as in `leave_one_out`. Nothing here needs to be the true extreme: any two points of a cut prove that its
-interval is at least as wide as their entropies differ. The better the points, the fewer problems must be solved.
+The notation is that of `kernels/likelihood/leave_one_out.hpp`. No point here needs to be the true extreme: any two
+points of a cut prove that its interval is at least as wide as the difference of their entropies. The better the points,
+the fewer problems must be solved.
 """
 
 import numpy as np
@@ -26,9 +27,9 @@ from quercus.kernels.likelihood import (
 
 Array = NDArray[np.float64]
 
-MINIMA = 4  # local minima followed
-LEARNT = 8  # with those that were learnt
-SAME_POINT = 1e-6  # points nearer to each other are one
+MINIMA = 4  # local minima kept of the child's own cut
+LEARNT = 8  # local minima kept once those found without one row have been added
+SAME_POINT = 1e-6  # points nearer to each other than this count as one
 LN2 = float(np.log(2.0))
 REACHED = 1e-8  # nats; a local minimum this near to the least entropy is the global one
 
@@ -36,7 +37,7 @@ REACHED = 1e-8  # nats; a local minimum this near to the least entropy is the gl
 def greatest_point(
     P: Array, w: Array, c: float, theta: Array, near: Array | None = None
 ) -> tuple[Array, float]:
-    """Point of the greatest entropy over ``l >= c``, and its multiplier; positive where only its neighbourhood is.
+    """Point of the greatest entropy over ``l >= c``, and its multiplier, which is positive if the point is approximate.
 
     `near` is a guess.
     """
@@ -80,7 +81,7 @@ class LocalMinima:
         return self.found[0][0] if self.found else np.inf
 
     def search_minima(self, P: Array, w: Array, c: float, theta: Array, lower: float) -> None:
-        """Go down from `theta`, and look on its other side; from the sides of the vertices until `lower` is reached."""
+        """Descend from `theta`, try its opposite side, then start towards each vertex until `lower` (nats) is met."""
         x = theta.copy()
         self.add_minimum(x, descend(P, w, c, c, theta, x)[1])
         for _, y, _ in self.found[:]:
@@ -101,14 +102,14 @@ def settled_minimum(P: Array, w: Array, c: float, theta: Array, aim: Array) -> t
 
 
 class LeaveOneOut:
-    """A child, and how wide its entropy interval stays, at the least, without one row of each of its contours.
+    """Lower bounds of the width of a child's entropy interval without one row, for each of its contours.
 
     Parameters
     ----------
     contours : (n, l) distinct, none constant
     counts : (n,) how many rows have each, 1 or more
     level : ``ln alpha``, below 0
-    lower : least entropy of the child, bits
+    lower : least entropy of the child, in bits
     """
 
     def __init__(self, contours: Array, counts: NDArray[np.int64], level: float, lower: float) -> None:
@@ -128,11 +129,11 @@ class LeaveOneOut:
             move_into_cut(*self._problem, x, mu, self._tops, False, self._low)
 
     def width_bounds(self, which: slice = slice(None)) -> Array:
-        """Widths without one row of each of some contours, at the least, in bits; they grow as more is found out."""
+        """Lower bounds (bits) of the widths without one row of the contours `which`; they grow as points are found."""
         return np.maximum(self._high[which] - self._low[which], 0.0) / LN2
 
     def _problem_without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
-        """Problem and maximiser without one row of contour `k`; the level is 0 where the cut is but a point."""
+        """Problem and maximiser without one row of contour `k`; the level is 0 if rounding may leave only a point."""
         P, counts, level = self._problem
         counts = counts.copy()
         counts[k] -= 1.0
@@ -145,7 +146,7 @@ class LeaveOneOut:
         return (P / (P * theta).sum(axis=1)[:, np.newaxis], w, level), theta
 
     def refine_contour(self, k: int) -> bool:
-        """Find better points for contour `k`, with all rows looked at; True: for other contours too."""
+        """Find better points for contour `k` by solving its problem; True if other contours gained a point too."""
         problem, theta = self._problem_without(k)
         known = len(self._minima.found)
         if not len(problem[1]):
@@ -157,7 +158,7 @@ class LeaveOneOut:
         return len(self._minima.found) > known
 
     def _least_found(self, problem: tuple[Array, Array, float], theta: Array) -> float:
-        """Least entropy found."""
+        """Least entropy, in nats, of the points found in the cut of a problem without one row."""
         P, w, level = problem
         with np.errstate(divide="ignore"):
             at_vertices = weighted_sum(w, np.log(P))
@@ -174,7 +175,7 @@ class LeaveOneOut:
         return float(min(entropy(theta), near.least_entropy))
 
     def learn_from_lower(self, k: int, lower: float) -> None:
-        """Look for the point that reaches `lower` (bits) without a row of contour `k`; `refine_contour` missed it."""
+        """Search for the point that reaches `lower` (bits) without a row of contour `k`; `refine_contour` missed it."""
         problem, theta = self._problem_without(k)
         if len(problem[1]) and problem[2] < 0.0 < lower:
             near = LocalMinima()
@@ -182,7 +183,7 @@ class LeaveOneOut:
             self._adopt_minimum(near)
 
     def _adopt_minimum(self, near: LocalMinima) -> None:
-        """Let the lowest of some minima without one row bound the others."""
+        """Use the lowest of the minima found without one row for the other contours too."""
         for _, x, mu in near.found[:1]:
             if self._minima.add_minimum(x, mu, LEARNT):
                 move_into_cut(*self._problem, x, mu, self._tops, False, self._low)

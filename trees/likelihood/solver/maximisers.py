@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from quercus.kernels.likelihood import box_entropy_error, entropy, entropy_error, largest_move, least_entropy
 from quercus.trees.likelihood.maximiser import RANK, Array, active_classes
 
-VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
+VERTEX_LIMIT = 20_000  # with more bases than this, branch and bound replaces the enumeration of vertices
 BASES_AT_ONCE = 2_000
-FLAT_DEPTH = 1e-9  # nats below the maximum: the thin level set searched then, unless rounding is larger
-NARROW = 0.1  # of the box around the maximisers: a wider side belongs to a free direction
+FLAT_DEPTH = 1e-9  # nats below the maximum of the level set for branch and bound, unless rounding is larger
+NARROW = 0.1  # sides of the box around the maximisers that are wider than this belong to free directions
 
 
 def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float, float]:
     """Least and greatest entropy (nats) over the maximisers, and a bound of their error.
 
-    The bound holds as far as the rank of the equations is told right (`maximiser.RANK`): it covers the rounding of
+    The bound is valid if the rank of the equations is decided correctly (`maximiser.RANK`). It covers the rounding of
     ``v`` and of the inactive classes.
 
     Parameters
@@ -34,7 +34,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
     """
     classes = active_classes(P, w, theta)
-    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `outer_box`), whence the weights of rows
+    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `outer_box`), with these weights r_i of the rows
     weights = w / (
         1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
     )
@@ -72,7 +72,7 @@ def greatest_entropy(A: Array, centre: Array, null: Array, off: float) -> tuple[
         hessian = (null / x[:, None]).T @ null
         step = null @ np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         shrinking = step < 0.0
-        with np.errstate(over="ignore"):  # a step that hardly shrinks anything may be as long as it likes
+        with np.errstate(over="ignore"):  # the ratio overflows where a coordinate hardly shrinks: no limit
             longest = 0.95 * float(np.min(-x[shrinking] / step[shrinking])) if shrinking.any() else 1.0
         t = min(1.0, longest)
         while t > 1e-12 and entropy_term(x + t * step).sum() < entropy_term(x).sum():
@@ -88,8 +88,8 @@ def greatest_entropy(A: Array, centre: Array, null: Array, off: float) -> tuple[
 
 
 def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tuple[float, float]:
-    """Least entropy over the maximisers, at a vertex; value and proven gap (nats), -1 where vertices are too many."""
-    _, first = np.unique(A, axis=1, return_index=True)  # of identical classes one carries it all
+    """Least entropy over the maximisers, at a vertex: value and proven gap (nats), -1 with too many vertices."""
+    _, first = np.unique(A, axis=1, return_index=True)  # at a vertex, one of identical classes has it all
     columns = np.sort(first)
     if comb(len(columns), rank) > VERTEX_LIMIT:
         return 0.0, -1.0
@@ -115,7 +115,7 @@ def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tupl
 
 
 def basis_batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
-    """Cut an iteration into arrays (batch, rank)."""
+    """Yield bases in arrays (batch, rank)."""
     while chosen := list(islice(bases, BASES_AT_ONCE)):
         yield np.array(chosen)
 
@@ -123,12 +123,12 @@ def basis_batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]
 def searched_minimum(
     P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float
 ) -> tuple[float, float]:
-    """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
+    """Least entropy by branch and bound over a thin level set around the maximisers; value and proven gap (nats)."""
     flat = max(FLAT_DEPTH, 4.0 * slack)
     low, _, _ = least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
     x, value = centre, float(entropy_term(centre).sum())
     _, r = np.linalg.qr(A)
-    for _ in range(20):  # walk down to a vertex, to have a member of the set itself
+    for _ in range(20):  # descend to a vertex, so that the value is that of a true member of the set
         from scipy.optimize import linprog  # noqa: PLC0415  (40 MB of memory that hardly any model needs)
 
         found = linprog(-np.log(np.maximum(x, 1e-12)), A_eq=r, b_eq=r @ centre, bounds=(0.0, 1.0))

@@ -1,8 +1,8 @@
-"""The stages in which many problems are solved: maximisers, what one box proves, the search (theory §2.7).
+"""The stages in which many problems are solved: estimate, enclose by one box, finish by a search (theory §2.7).
 
-A table (d, l) of distinct informative contours, scaled to maximum 1, is shared by problems in compressed rows: where
-each begins, rows of the table, and weights (see `quercus.trees.likelihood.cells`). `wanted` (k,) are the numbers
-of those to solve.
+All problems share one table (d, l) of distinct informative contours, scaled to maximum 1. They are given in compressed
+rows (see `quercus.trees.likelihood.cells`): where each problem begins, its rows of the table, and their weights.
+`wanted` (k,) has the numbers of the problems to solve.
 """
 
 import numpy as np
@@ -25,14 +25,14 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Sparse = tuple[Ints, Shorts, Array]
 
-# Most boxes that the search examines with up to LIGHT classes; a box costs tens of microseconds. With more classes it
-# examines fewer, since a box costs as the cube of their number.
+# The search examines at most EFFORT boxes with up to LIGHT classes, at tens of microseconds each. The cost of a box
+# grows with the cube of the number of classes, so with more classes it examines fewer.
 EFFORT = 40_000
 LIGHT = 7
 
 
 def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
-    """Maximisers of the problems `wanted`: theta, its KKT excess, and 1 if it is certainly the only one (k, l + 2).
+    """Maximisers of the `wanted` problems, (k, l + 2): theta, its KKT excess, and 1 if it is provably the only one.
 
     Parameters
     ----------
@@ -47,9 +47,10 @@ def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
 def enclose(
     table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, *, tight: bool
 ) -> Array:
-    """Ends (lower bound, reached least, reached greatest entropy, upper bound; nats) and state (k, 5) of `wanted`.
+    """Ends and state of the `wanted` problems, (k, 5).
 
-    If not `tight`, the lower bound of a problem that is left to the search may be 0.
+    The ends are, in nats: lower bound, least and greatest entropy reached, upper bound. If not `tight`, the lower bound
+    of a problem that is left to the search may be 0.
     """
     ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
     solve_counts(table, *problems, wanted, estimates, alpha, tight, ends, states)
@@ -65,7 +66,7 @@ def finish(
     effort: int | None,
     found: Array,
 ) -> Array:
-    """Ends (k, 4) of the problems `wanted`, of which `enclose` has `found` what it can."""
+    """Ends (k, 4) of the `wanted` problems: completes `found`, the result of `enclose`."""
     if effort is None:
         effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
     ends = np.ascontiguousarray(found[:, :4])
@@ -80,7 +81,7 @@ def finish(
 
 
 def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
-    """Ends (as `enclose` returns them) where the cut is the set of maximisers, and they may be many."""
+    """Ends, as in `enclose`, if the cut is the set of maximisers, of which there may be many."""
     theta, excess = maximise(P, w)
     scaled = np.ascontiguousarray(P / (P * theta).sum(axis=1)[:, None])
     excess = sure_excess(scaled, w, theta, excess, np.log(alpha))
