@@ -196,7 +196,7 @@ def push(
     columns = AnswerColumns(item, labeller_column, answer_column)
     if (columns.is_given or labeller is not None) and not labels:
         raise typer.BadParameter("--item, --labeller-column, --answer-column and --labeller are for --labels")
-    if class_name is not None and not (labels or label_file):
+    if class_name is not None and not labels:
         raise typer.BadParameter("--class names a column whose labels are sent only with --labels: give both")
     if labels and label_file is not None:
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
