@@ -105,6 +105,7 @@ def test_tokens_are_made_and_revoked_in_a_browser(
     page.get_by_label("Token").fill(secret)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("link", name="Tokens").click()
+    page.wait_for_url("**/tokens")  # axe fails in a page that is being left
     assert faults_of(page) == []
     page.get_by_label("Name of the owner").fill(f"dora-{size}")
     page.get_by_role("checkbox", name="labeller").check()
