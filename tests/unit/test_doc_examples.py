@@ -18,7 +18,7 @@ SESSIONS = {
     for page in pages()
 }
 PAGES = [page for page, found in SESSIONS.items() if found]
-NOT_RUN = 22
+NOT_RUN = 23
 """Number of blocks that no test runs. Another one needs a reason, and a change of this number."""
 
 
