@@ -112,8 +112,8 @@ def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired:
     room = remaining_budget(usage, policy, now)
     if room.total <= 0:
         return (
-            f"{expired}, and the budget of {usage.budget} is used up since: "
-            f"{usage.answered} queries are answered and {usage.leased} are held"
+            f"{expired}, and the budget of {usage.budget} is used up since by queries: "
+            f"{usage.answered} answered, {usage.leased} held"
         )
     return f"{expired}, and {SPENT[room.idle]} is used up since" if room.idle in SPENT else None
 

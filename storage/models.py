@@ -252,8 +252,7 @@ def respecify(
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:
         raise FailedPrecondition(
-            f"the budget cannot become {budget}: "
-            f"{row.queries_answered} queries are answered and {leased} leased"
+            f"the budget cannot become {budget}, below its queries: {row.queries_answered} answered, {leased} leased"
         )
     sequence = row.sequence_committed + 1
     event = Event(

@@ -25,6 +25,7 @@ from quercus.client.values import Floats
 from quercus.view.models import accuracy_line
 from quercus.view.plots.curves import learning_curve
 from quercus.view.plots.style import INK, STYLE
+from quercus.view.words import counted
 
 TREE_TEXT, TREE_SVG, CURVE_PNG, CURVE_CSV = "tree.txt", "tree.svg", "learning_curve.png", "learning_curve.csv"
 TOLERANCE = 0.02
@@ -100,10 +101,10 @@ def saving_text(curves: Curves) -> str:
     k, asked = curves.answers[-1], curves.asked[-1]
     below = np.flatnonzero(curves.mean < asked - TIE)
     needed = int(below[-1]) + 1 if below.size else 0
-    words = f"{k} answers to queries gave {asked:.3f}; random labels need "
+    words = f"{counted(k, 'answer')} to queries gave {asked:.3f}; random labels need "
     if needed >= len(curves.mean):
         return f"{words}more than all {len(curves.mean) - 1} rows for the same accuracy on this split."
-    return f"{words}{needed} answers for the same accuracy on this split."
+    return f"{words}{counted(needed, 'answer')} for the same accuracy on this split."
 
 
 def verdict_text(curves: Curves) -> str:
@@ -120,7 +121,8 @@ def verdict_text(curves: Curves) -> str:
         words = f"{'better' if asked > mean else 'worse'} than random on average, and within its range"
     on_the_way = np.mean(np.array(curves.asked) - curves.mean[list(curves.answers)])
     return (
-        f"After {k} answers the queries gave {asked:.3f}; {k} labels at random give {mean:.3f} on average "
+        f"After {counted(k, 'answer')} the queries gave {asked:.3f}; {counted(k, 'label')} at random "
+        f"give{'s' * (k == 1)} {mean:.3f} on average "
         f"({low:.3f} to {high:.3f}, {repeats} random orders): {words}. "
         f"Over the whole run the difference from the random mean was {on_the_way:+.3f} on average."
     )

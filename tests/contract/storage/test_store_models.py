@@ -187,7 +187,7 @@ def test_a_budget_below_what_is_out_is_refused(store, helper, clock):
     helper.publish(1, 2)
     first, second = store.lease("m", "ann", 2, 60).queries
     words.answer(store, "m", first.number, first.token, words.A, 1.0)
-    with pytest.raises(FailedPrecondition, match=r"cannot become 1: 1 queries are answered and 1 leased"):
+    with pytest.raises(FailedPrecondition, match=r"cannot become 1, below its queries: 1 answered, 1 leased"):
         store.respecify("m", b"new", budget=1)
     assert store.get_model("m").specification == b"specification"
     clock.now += 60  # the lease is over, its budget is free

@@ -224,7 +224,7 @@ def test_a_late_answer_keeps_within_the_budget(asking, clock):
     asking.publish("m", as_of=5, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (2, 5, 1, 4)])
     others = take(asking, "bob", limit=9)
     assert [q.instance for q in others] == [2, 5, 1]
-    spent = "the budget of 3 is used up since: 0 queries are answered and 3 are held"
+    spent = "the budget of 3 is used up since by queries: 0 answered, 3 held"
     with pytest.raises(FailedPrecondition, match=spent):
         words.answer(asking, "m", late.number, late.token, words.A, 1.0)
     asking.release("m", others[2].number, others[2].token)

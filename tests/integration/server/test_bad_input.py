@@ -295,7 +295,7 @@ def numeric(**fields: Any) -> list[model_pb2.Attribute]:
 
 BAD_SPECIFICATIONS = {
     "duplicate class": ({"classes": ["o", "o"]}, "classes[1]", ["'o'", "distinct"]),
-    "one class": ({"classes": ["o"]}, "classes", ["1 names", "2 to 64"]),
+    "one class": ({"classes": ["o"]}, "classes", ["1 name", "2 to 64"]),
     "65 classes": ({"classes": [f"c{i}" for i in range(65)]}, "classes", ["65", "64"]),
     "blank class": ({"classes": ["o", " "]}, "classes[1]", ["blank"]),
     "alpha above 1": ({"alpha": 1.5}, "alpha", ["1.5", "[0, 1]"]),

@@ -29,7 +29,7 @@ RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
 )
 def test_the_verdict_in_every_case(asked: float, words: str) -> None:
     said = verdict_text(Curves((0, 1), (0.3, asked), RANDOM, 0.4))
-    assert f"After 1 answers the queries gave {asked:.3f}; 1 labels at random give 0.600 on average" in said
+    assert f"After 1 answer the queries gave {asked:.3f}; 1 label at random gives 0.600 on average" in said
     assert f": {words}." in said
     assert f"was {(asked - 0.6) / 2:+.3f} on average" in said
 
@@ -48,7 +48,7 @@ def test_the_verdict_in_every_case(asked: float, words: str) -> None:
 def test_what_asking_saved(asked: float, words: str) -> None:
     random = np.array([[0.3, 0.4, 0.4, 0.4, 0.5], [0.3, 0.4, 0.7, 0.5, 0.7]])
     assert saving_text(Curves((0, 1), (0.3, asked), random, 0.4)) == (
-        f"1 answers to queries gave {asked:.3f}; {words}"
+        f"1 answer to queries gave {asked:.3f}; {words}"
     )
 
 
