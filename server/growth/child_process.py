@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -17,6 +18,9 @@ from typing import Any, BinaryIO, Final
 
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
+from quercus.storage import StorageError, Store
+
+_log = logging.getLogger(__name__)
 
 LOOK: Final = "look"
 """The line that makes a grower poll the store at once."""
@@ -73,6 +77,18 @@ def begin_child(program: str, niceness: int, hear: Callable[[str], None]) -> tup
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(niceness)
     return arguments.url, output
+
+
+def open_store(url: str) -> Store:
+    """Open the store of the server, which made it: a store made now would hide the one that is put back.
+
+    If it is away, end this process, whose parent starts another later.
+    """
+    try:
+        return Store.open(url, create=False)
+    except StorageError as error:
+        _log.error("the store cannot be opened: %s", error)
+        sys.exit(1)
 
 
 def write_answer(output: BinaryIO, said: Mapping[str, Any], data: bytes) -> None:

@@ -25,7 +25,7 @@ from functools import partial
 from typing import Final
 
 from quercus.server.core.damaged_models import find_damage
-from quercus.server.growth.child_process import LOOK, end_with_parent, keep_small, private_output
+from quercus.server.growth.child_process import LOOK, end_with_parent, keep_small, open_store, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.heartbeat import HeartbeatWriter, LearningQueue
@@ -493,11 +493,7 @@ def main() -> None:
         return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
 
     pulse = HeartbeatWriter(output.fileno(), learning_queue)
-    try:  # a store made now would hide the one that is put back
-        store = Store.open(arguments.url, create=False)
-    except StorageError as error:
-        _log.error("the store cannot be opened: %s", error)
-        sys.exit(1)
+    store = open_store(arguments.url)
     share: SoleShare | None = None
     group = None
     if arguments.only is not None:

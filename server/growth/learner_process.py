@@ -12,7 +12,7 @@ import logging
 import queue
 from typing import Any, BinaryIO, Final
 
-from quercus.server.growth.child_process import begin_child, keep_small, write_answer
+from quercus.server.growth.child_process import begin_child, keep_small, open_store, write_answer
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
@@ -52,7 +52,7 @@ def main() -> None:
 
     url, answers = begin_child("quercus-learner", NICENESS, on_line)
     keep_small()
-    run_tasks(Store.open(url, create=False), tasks, answers)
+    run_tasks(open_store(url), tasks, answers)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The store is taken away under a running server."""
 
 import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -90,3 +92,16 @@ def test_a_classification_needs_no_store(start_live: Any, tools: Any, tmp_path: 
     before = live.api.classifier.Classify(row, timeout=60)
     path.rename(tmp_path / "kept")
     assert live.api.classifier.Classify(row, timeout=60) == before
+
+
+@pytest.mark.parametrize("program", ["learner_process", "grower"])
+def test_a_process_that_starts_without_the_store_says_so_in_a_line(program: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"quercus.server.growth.{program}", f"sqlite:///{tmp_path / 'store.db'}"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    told = process.stderr.read()  # its standard input stays open: its parent lives
+    process.communicate()
+    assert (process.returncode, len(told.splitlines())) == (1, 1), told
+    assert told.endswith(f"the store cannot be opened: {tmp_path / 'store.db'} does not exist\n")
