@@ -47,10 +47,6 @@ StrategyParameterOption = Annotated[
         autocompletion=complete_strategy_parameter,
     ),
 ]
-PruningOption = Annotated[
-    Literal["chi-square", "likelihood", "none"] | None,
-    typer.Option("--pruning", help="Collapse subtrees that a test does not justify (default: none)."),
-]
 STRATEGY = parameters.STRATEGY.with_changes(
     description="Query strategy, which selects the next instances; `quercus learners` lists those of each learner"
 )
@@ -87,11 +83,15 @@ def with_model_options(
     for each in (*parameters_of(Specification), STRATEGY):
         if not changeable or each.name in CHANGEABLE:
             default = each.meaning_of_none if each.default is None else each.default
+            default = None if changeable else default  # what is not given stays as it is
             more = {"autocompletion": complete_strategy} if each is STRATEGY else {}
             options[each.name] = Annotated[each.kind | None, option(each, default=default, by=by, **more)]
     options["strategy_parameter"] = StrategyParameterOption
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
-    options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
+    usual = "" if changeable else " (default: none)"
+    pruning = typer.Option("--pruning", help=f"Collapse subtrees that a test does not justify{usual}.")
+    options["pruning"] = Annotated[Literal["chi-square", "likelihood", "none"] | None, pruning]
+    options["pruning_level"] = Annotated[float | None, level]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

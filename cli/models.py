@@ -122,7 +122,7 @@ def create_model(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
+    """Create a model from a specification (.toml, .json) or the columns of a file (CSV, ARFF, Parquet, Arrow).
 
     By default the model is an active-forest: a forest that asks for labels, up to --budget answers, with a tree beside
     it for people to read. --learner chooses another learner.
@@ -222,8 +222,8 @@ def update_model(
 ) -> None:
     """Change parameters, budget, strategy, presentation or guidance of a model; the grower updates the tree.
 
-    Classes and attributes may be added; the existing ones stay unchanged. Rows pushed earlier have no value of a new
-    attribute. Labels given earlier exclude a new class, unless they are vacuous.
+    What is not given stays as it is. Classes and attributes may be added; the existing ones stay unchanged. Rows pushed
+    earlier have no value of a new attribute. Labels given earlier exclude a new class, unless they are vacuous.
 
     Try:
 

@@ -489,6 +489,15 @@ def test_a_wrong_option_is_named_with_its_value_and_bounds(line: str, words: str
     assert (told["kind"], words in told["message"]) == ("Usage", True)
 
 
+def test_what_an_update_leaves_out_is_said_to_stay() -> None:
+    """A default beside an option would say that the parameter goes back to it."""
+    told = " ".join(re.sub("│", " ", quercus("models", "update", "--help").stdout).split())
+    assert "What is not given stays as it is." in told
+    assert re.findall(r"\((?:server's )?default: [^)]*\)", told) == [
+        "(server's default: 0.05)"
+    ]  # of a pruning that is given
+
+
 def test_the_column_of_the_class_is_sent_or_refused(server: str, name: str, table_t: Path) -> None:
     """Whoever names it wants the labels: rows without them would be stored for good."""
     create(server, name, table_t)
