@@ -231,12 +231,13 @@ class LogFolder:
         grown = self._engine.grown_trees(vocabulary)
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
+        accuracy = self._engine.accuracy
         report = encode_report(
-            self._engine.accuracy,
+            accuracy,
             grown.confidence,
             grown.other_names,
             self._engine.labelled_rows,
-            self._engine.drift,
+            self._engine.find_drift(accuracy),
             self._engine.attribute_names,
         )
         version = self._store.publish(

@@ -1,5 +1,6 @@
 """Publishing a tree: its snapshot, and the queries by its agenda, in one transaction."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
 from quercus.storage.inserts import row_insert
+from quercus.storage.json_values import one_of
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared, write_together
 from quercus.storage.queries import expiry, gold, history
@@ -55,13 +57,22 @@ _COUNT = Prepared(
         times_opened=model.c.times_opened + bindparam("openings"),
     )
 )
-_LIVE = (
+_LIVE = Prepared(
     select(query)
-    .where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+    .where(query.c.model_id == bindparam("of"), query.c.state <= int(QueryState.LEASED))
     .order_by(query.c.state, query.c.position, query.c.number)
 )
-_SETTLED_SINCE = select(query.c.instance).where(
-    query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
+_SETTLED_SINCE = Prepared(
+    select(query.c.instance).where(
+        query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
+    )
+)
+_INSTANCES = Prepared(
+    select(log.c.sequence).where(
+        log.c.model_id == bindparam("of"),
+        one_of(log.c.sequence, "sequences"),
+        log.c.kind == int(EventKind.INSTANCE),
+    )
 )
 
 
@@ -186,16 +197,17 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
     behind = {"of": row.id, "behind": agenda.as_of}
-    for instance in connection.execute(STATED_SINCE, behind).scalars():
+    for (instance,) in STATED_SINCE.run_for_all(connection, **behind):
         wanted.pop(instance, None)  # the tree does not know the statements about it yet
     for instance in gold.marked_instances(connection, row.id):
         wanted.pop(instance, None)  # its label is known, by the mark
-    live = connection.execute(_LIVE, {"of": row.id}).all()
+    live = _LIVE.run_for_all(connection, of=row.id)
     there: dict[int, AnyRow] = {found.instance: found for found in live if not found.gold}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
     # settled after `as_of`: the tree does not know the answer yet
-    passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | {found.instance for found in live}
+    settled = _SETTLED_SINCE.run_for_all(connection, **behind)
+    passed = {found.instance for found in (*settled, *live)}
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
     drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
@@ -304,10 +316,8 @@ def _insert_queries(
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
-    found: set[int] = set()
-    for chunk in chunks_of(instances):
-        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
-        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    known = _INSTANCES.run_for_all(connection, of=row.id, sequences=json.dumps(instances))
+    found = {each.sequence for each in known}
     for instance in instances:
         if instance not in found:
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")
