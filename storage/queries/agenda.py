@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Integer, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EventKind
@@ -74,6 +74,25 @@ _INSTANCES = Prepared(
         log.c.kind == int(EventKind.INSTANCE),
     )
 )
+
+_WITHDRAWN = (
+    select(query.c.number)
+    # `each_of`: use the index of numbers, which have bounds here, not that of states
+    .where(query.c.model_id == bindparam("of"), each_of(query.c.state) == int(QueryState.WITHDRAWN))
+    .where(query.c.number > bindparam("since"))
+)
+_NEWEST_WITHDRAWN = Prepared(
+    _WITHDRAWN.order_by(query.c.number.desc()).offset(bindparam("kept", type_=Integer)).limit(1)
+)
+_NEVER_HELD = Prepared(
+    _WITHDRAWN.where(
+        query.c.number <= bindparam("last"), ~history.ever_held(query.c.number, query.c.model_id)
+    )
+)
+_REMOVALS = [  # PostgreSQL has no foreign key between them that would cascade
+    Prepared(delete(table).where(table.c.model_id == bindparam("of"), one_of(table.c.number, "numbers")))
+    for table in (query_history, query)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,20 +270,15 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     """
     if row.query_count <= KEPT_WITHDRAWN:
         return
-    number = query.c.number
-    # `each_of`: use the index of numbers, which have bounds here, not that of states
-    mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)
-    newest_first = (
-        select(number).where(*mine, number > row.query_count - LOOKED_THROUGH).order_by(number.desc())
-    )
-    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
+    since = row.query_count - LOOKED_THROUGH
+    last = _NEWEST_WITHDRAWN.run(connection, of=row.id, since=since, kept=KEPT_WITHDRAWN)
     if last is None:
         return
-    never_held = ~history.ever_held(number, query.c.model_id)
-    old = select(number).where(*mine, number <= last, number > last - LOOKED_THROUGH, never_held)
-    for chunk in chunks_of(list(connection.execute(old).scalars())):
-        for table in (query_history, query):  # PostgreSQL has no foreign key between them that would cascade
-            connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))
+    since = last.number - LOOKED_THROUGH
+    old = _NEVER_HELD.run_for_all(connection, of=row.id, since=since, last=last.number)
+    numbers = json.dumps([each.number for each in old])
+    for removal in _REMOVALS if old else ():
+        removal.run(connection, of=row.id, numbers=numbers)
 
 
 def _update_waiting(
