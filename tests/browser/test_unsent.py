@@ -330,9 +330,7 @@ def test_a_browser_that_stores_nothing_is_named(visit: Visit, client: Client, wi
     page.locator("#stage h1").wait_for()
     go_offline(page, client, wine)
     shown = answer(page, "b")
-    expect(page.locator("#unkept")).to_contain_text(
-        "Unsent answers are lost when you close the page"
-    )
+    expect(page.locator("#unkept")).to_contain_text("Unsent answers are lost when you close the page")
     expect(page.locator("#away")).to_contain_text(
         "1 answer is in this page alone, and lost with it: keep it open"
     )

@@ -1,11 +1,14 @@
-"""A real mosquitto or Redis on a free loopback port, with a configuration of its own; it ends with the test."""
+"""A real mosquitto or Redis on a free loopback port, and librdkafka's Kafka; each ends with the test."""
 
+import importlib.util
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -14,10 +17,13 @@ START_S = 20.0
 
 def program(name: str, package: str) -> str:
     """Return a program; where it is missing, skip, or fail in continuous integration."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
-    if found is not None:
+    if found := shutil.which(name) or shutil.which(name, path="/usr/sbin"):
         return found
-    text = f"{name} is missing: apt-get install -y --no-install-recommends {package}"
+    return miss(f"{name} is missing: apt-get install -y --no-install-recommends {package}")
+
+
+def miss(text: str) -> NoReturn:
+    """Skip a test because something is missing, or fail in continuous integration."""
     if os.environ.get("CI") == "true":
         pytest.fail(text)
     pytest.skip(text)
@@ -90,3 +96,38 @@ class RunningRedis:
         """End it."""
         self._process.terminate()
         self._process.wait(timeout=10)
+
+
+KAFKA = """
+import logging, re, sys
+from confluent_kafka import Producer
+
+def told(record):
+    if found := re.search(r"bootstrap.servers=(\\S+)", record.getMessage()):
+        print(found[1], flush=True)
+
+log = logging.Logger("kafka")
+log.addFilter(told)
+log.addHandler(logging.NullHandler())
+producer = Producer({"test.mock.num.brokers": 1, "debug": "mock"}, logger=log)
+while True:
+    producer.poll(1)
+"""
+"""A broker in memory that comes with librdkafka: it speaks Kafka's protocol over TCP, consumer groups included."""
+
+
+class RunningKafka:
+    """A Kafka broker that creates topics as they are named; ``address`` is where it listens."""
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("confluent_kafka") is None:
+            miss("confluent-kafka is missing: pip install --group tests")
+        self._process = subprocess.Popen([sys.executable, "-c", KAFKA], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+        assert self.address, "Kafka did not start"
+
+    def close(self) -> None:
+        """End it."""
+        with self._process:
+            self._process.kill()
