@@ -293,7 +293,7 @@ class Grower:
         self._notify(record.name)
         try:
             folding = self._folder_of(record)
-            if folding.run_step(record, others_behind) and folding.is_behind(record):
+            if folding.run_step(record, others_behind):
                 self._busy.add(key)
         except Fenced:  # if this grower is responsible now, the other will soon release the model
             _log.debug("model %s is grown by another grower", record.name)
