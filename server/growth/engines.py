@@ -301,10 +301,9 @@ class TreeEngine:
         """Names of the attributes."""
         return [each.name for each in self._specification.attributes]
 
-    @property
-    def drift(self) -> Drift:
-        """Recent changes of accuracy and of attributes."""
-        return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
+    def find_drift(self, accuracy: Sequence[AccuracyBlock]) -> Drift:
+        """Return recent changes of `accuracy`, that of this engine, and of attributes."""
+        return Drift(accuracy_fall(accuracy), tuple(self.changed_attributes))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""

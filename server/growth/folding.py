@@ -126,8 +126,9 @@ class LogFolder:
         )
 
     def is_resting(self, change: Change) -> bool:
-        """Return whether a change has only rows that may stay unread until `wake_at`."""
-        return self._is_resting and self.may_rest(change)
+        """Return whether a change has no events to fold, or only rows that may stay unread until `wake_at`."""
+        has_news = change.sequence_committed != self._folded or self._lag_logged_at > -math.inf
+        return (self._is_resting or not has_news) and self.may_rest(change)
 
     def run_step(self, record: ModelRecord, others_behind: bool = False) -> bool:
         """Fold one chunk of new events, and publish if a tree is due.
@@ -231,12 +232,13 @@ class LogFolder:
         grown = self._engine.grown_trees(vocabulary)
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
+        accuracy = self._engine.accuracy
         report = encode_report(
-            self._engine.accuracy,
+            accuracy,
             grown.confidence,
             grown.other_names,
             self._engine.labelled_rows,
-            self._engine.drift,
+            self._engine.find_drift(accuracy),
             self._engine.attribute_names,
         )
         version = self._store.publish(

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     func,
+    literal_column,
     select,
     union_all,
     update,
@@ -32,11 +33,13 @@ from quercus.storage.rows import chunks_of, find_model, shapes_of
 from quercus.storage.schema import AnyRow, log, model, vocabulary
 
 MAX_SEQUENCE = 2**62
-STATED_SINCE = select(log.c.instance).where(
-    log.c.model_id == bindparam("of"),
-    log.c.kind.in_(sorted(UNASKED)),
-    log.c.instance.is_not(None),
-    log.c.sequence > bindparam("behind"),
+STATED_SINCE = Prepared(
+    select(log.c.instance).where(
+        log.c.model_id == bindparam("of"),
+        log.c.kind.in_([literal_column(str(int(kind))) for kind in sorted(UNASKED)]),
+        log.c.instance.is_not(None),
+        log.c.sequence > bindparam("behind"),
+    )
 )
 """Instances with statements or adjudications after the event `behind`."""
 _LEARNED = Prepared(
@@ -75,9 +78,7 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
 
 def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
     """Return events of other kinds than INSTANCE, after `after` and up to `last`, in order."""
-    there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
-    wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
-    return _as_events(connection.execute(wanted), row)
+    return _as_events(_OTHERS.run_for_all(connection, of=row.id, after=after, last=last), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
@@ -250,6 +251,16 @@ def _said_of() -> CompoundSelect[Any]:
 
 
 _SAID = Prepared(_said_of())
+_OTHERS = Prepared(
+    _select_events()
+    .where(
+        log.c.model_id == bindparam("of"),
+        log.c.sequence > bindparam("after"),
+        log.c.sequence <= bindparam("last"),
+        log.c.kind != int(EventKind.INSTANCE),
+    )
+    .order_by(log.c.sequence)
+)
 
 
 def _as_events(rows: Iterable[AnyRow], model: AnyRow) -> list[Event]:

@@ -2,7 +2,7 @@
 
 from itertools import groupby, islice
 
-from sqlalchemy import Connection, select, type_coerce
+from sqlalchemy import Connection, Integer, bindparam, select, type_coerce
 from sqlalchemy.types import NullType
 
 from quercus.labelling import checks
@@ -15,6 +15,13 @@ from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import log
 
 PORTION = 500  # rows fetched together: few enough to stay in the processor's cache
+# without SQLAlchemy's conversion of each cell, which would take half of the time
+_COLUMNS = (
+    select(*(type_coerce(column, NullType) for column in (log.c.kind, log.c["values"], log.c.label)))
+    .where(log.c.model_id == bindparam("of"), log.c.sequence > bindparam("after"))
+    .order_by(log.c.sequence)
+    .limit(bindparam("most", type_=Integer))
+)
 
 
 def read_log(connection: Connection, name: str, after: int, rows: int, size_bytes: int) -> LogSegment:
@@ -47,12 +54,10 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
 def _read_columns(
     connection: Connection, model_id: int, after: int, rows: int, size_bytes: int
 ) -> tuple[list[int], list[bytes], list[bytes]]:
-    # without SQLAlchemy's conversion of each cell, which would take half of the time
-    columns = [type_coerce(column, NullType) for column in (log.c.kind, log.c["values"], log.c.label)]
-    mine = (log.c.model_id == model_id, log.c.sequence > after)
-    wanted = select(*columns).where(*mine).order_by(log.c.sequence).limit(rows)
     result = connection.execute(
-        wanted.execution_options(**backend_of(connection).streaming, max_row_buffer=PORTION)
+        _COLUMNS,
+        {"of": model_id, "after": after, "most": rows},
+        execution_options={**backend_of(connection).streaming, "max_row_buffer": PORTION},
     )
     kinds: list[int] = []
     values: list[bytes] = []

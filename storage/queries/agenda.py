@@ -1,10 +1,11 @@
 """Publishing a tree: its snapshot, and the queries by its agenda, in one transaction."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Integer, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EventKind
@@ -22,6 +23,7 @@ from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
 from quercus.storage.inserts import row_insert
+from quercus.storage.json_values import one_of
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared, write_together
 from quercus.storage.queries import expiry, gold, history
@@ -55,14 +57,42 @@ _COUNT = Prepared(
         times_opened=model.c.times_opened + bindparam("openings"),
     )
 )
-_LIVE = (
+_LIVE = Prepared(
     select(query)
-    .where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+    .where(query.c.model_id == bindparam("of"), query.c.state <= int(QueryState.LEASED))
     .order_by(query.c.state, query.c.position, query.c.number)
 )
-_SETTLED_SINCE = select(query.c.instance).where(
-    query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
+_SETTLED_SINCE = Prepared(
+    select(query.c.instance).where(
+        query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
+    )
 )
+_INSTANCES = Prepared(
+    select(log.c.sequence).where(
+        log.c.model_id == bindparam("of"),
+        one_of(log.c.sequence, "sequences"),
+        log.c.kind == int(EventKind.INSTANCE),
+    )
+)
+
+_WITHDRAWN = (
+    select(query.c.number)
+    # `each_of`: use the index of numbers, which have bounds here, not that of states
+    .where(query.c.model_id == bindparam("of"), each_of(query.c.state) == int(QueryState.WITHDRAWN))
+    .where(query.c.number > bindparam("since"))
+)
+_NEWEST_WITHDRAWN = Prepared(
+    _WITHDRAWN.order_by(query.c.number.desc()).offset(bindparam("kept", type_=Integer)).limit(1)
+)
+_NEVER_HELD = Prepared(
+    _WITHDRAWN.where(
+        query.c.number <= bindparam("last"), ~history.ever_held(query.c.number, query.c.model_id)
+    )
+)
+_REMOVALS = [  # PostgreSQL has no foreign key between them that would cascade
+    Prepared(delete(table).where(table.c.model_id == bindparam("of"), one_of(table.c.number, "numbers")))
+    for table in (query_history, query)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +216,17 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
     behind = {"of": row.id, "behind": agenda.as_of}
-    for instance in connection.execute(STATED_SINCE, behind).scalars():
+    for (instance,) in STATED_SINCE.run_for_all(connection, **behind):
         wanted.pop(instance, None)  # the tree does not know the statements about it yet
     for instance in gold.marked_instances(connection, row.id):
         wanted.pop(instance, None)  # its label is known, by the mark
-    live = connection.execute(_LIVE, {"of": row.id}).all()
+    live = _LIVE.run_for_all(connection, of=row.id)
     there: dict[int, AnyRow] = {found.instance: found for found in live if not found.gold}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
     # settled after `as_of`: the tree does not know the answer yet
-    passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | {found.instance for found in live}
+    settled = _SETTLED_SINCE.run_for_all(connection, **behind)
+    passed = {found.instance for found in (*settled, *live)}
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
     drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
@@ -239,20 +270,15 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     """
     if row.query_count <= KEPT_WITHDRAWN:
         return
-    number = query.c.number
-    # `each_of`: use the index of numbers, which have bounds here, not that of states
-    mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)
-    newest_first = (
-        select(number).where(*mine, number > row.query_count - LOOKED_THROUGH).order_by(number.desc())
-    )
-    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
+    since = row.query_count - LOOKED_THROUGH
+    last = _NEWEST_WITHDRAWN.run(connection, of=row.id, since=since, kept=KEPT_WITHDRAWN)
     if last is None:
         return
-    never_held = ~history.ever_held(number, query.c.model_id)
-    old = select(number).where(*mine, number <= last, number > last - LOOKED_THROUGH, never_held)
-    for chunk in chunks_of(list(connection.execute(old).scalars())):
-        for table in (query_history, query):  # PostgreSQL has no foreign key between them that would cascade
-            connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))
+    since = last.number - LOOKED_THROUGH
+    old = _NEVER_HELD.run_for_all(connection, of=row.id, since=since, last=last.number)
+    numbers = json.dumps([each.number for each in old])
+    for removal in _REMOVALS if old else ():
+        removal.run(connection, of=row.id, numbers=numbers)
 
 
 def _update_waiting(
@@ -304,10 +330,8 @@ def _insert_queries(
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
-    found: set[int] = set()
-    for chunk in chunks_of(instances):
-        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
-        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    known = _INSTANCES.run_for_all(connection, of=row.id, sequences=json.dumps(instances))
+    found = {each.sequence for each in known}
     for instance in instances:
         if instance not in found:
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")

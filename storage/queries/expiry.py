@@ -4,20 +4,28 @@ A query whose lease has expired is open (or withdrawn, if growth no longer wants
 readers compute it, and writers record it first.
 """
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from quercus.labelling.lifecycle import HistoryNote, QueryState, Step, after_expiry
 from quercus.storage.clocks import Timestamps
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import history
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.schema import query
 
+_EXPIRED = Prepared(
+    select(query).where(
+        query.c.model_id == bindparam("of"),
+        query.c.state == int(QueryState.LEASED),
+        query.c.ends <= bindparam("now"),
+    )
+)
+
 
 def write_expired(connection: Connection, model_id: int, now: Timestamps) -> None:
     """Record the leases that have expired; the caller has locked the model."""
-    over = (query.c.model_id == model_id, query.c.state == QueryState.LEASED, query.c.ends <= now.clock)
     notes, lifecycles = [], []
-    for row in connection.execute(select(query).where(*over)).all():
+    for row in _EXPIRED.run_for_all(connection, of=model_id, now=now.clock):
         after = after_expiry(lifecycle_of(row), now.clock)
         lifecycles.append((row.number, after, None))
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}

@@ -379,10 +379,10 @@ class IntervalSolver:
     def _general_cells(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
         """Yield in batches the numbers of cells whose labels are not all precise or vacuous, here and in the cache."""
         general = np.flatnonzero(kinds == GENERAL)
+        if not general.size:
+            return
         sizes = cells.start[general + 1] - cells.start[general]
         for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // LOOKUP_ENTRIES)) + 1):
-            if chosen.size == 0:
-                continue
             room = int((cells.start[chosen + 1] - cells.start[chosen]).sum())
             start = np.empty(chosen.size + 1, np.int64)
             columns, counts = np.empty(room, np.int32), np.empty(room)

@@ -31,6 +31,11 @@ ENOUGH = BLOCK
 """If at least this many of the last `FEW` rows were labelled without a query, only such rows count."""
 
 
+def suffice_unasked(asked: Bools) -> bool:
+    """Return whether of scored rows (n,) those that no strategy chose suffice, so that no others count."""
+    return bool((~asked[-FEW:]).sum() >= ENOUGH or not asked.any())
+
+
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
     """Rows that were predicted without their labels.
@@ -42,7 +47,7 @@ class ScoredRows:
     asked
         (n,) whether a strategy chose each row.
     other_margins
-        (m,) margins of a sample of the rows without a score.
+        (m,) margins of a sample of the rows without a score; not needed where `suffice_unasked`.
     others
         Number of rows that the sample represents.
     in_order
@@ -58,8 +63,8 @@ class ScoredRows:
 
     def calibration(self) -> Calibration:
         """Return the calibration: by rows that no strategy chose if they are enough, else by the last, weighted."""
-        mine = ~self.asked
-        if mine[-FEW:].sum() >= ENOUGH or mine.all():
+        if suffice_unasked(self.asked):
+            mine = ~self.asked
             if self.in_order:
                 return Calibration.of_recent(self.theta[mine], self.contours[mine])
             return Calibration.of(self.theta[mine], self.contours[mine], Basis.LABELLED)

@@ -16,7 +16,7 @@ from quercus.trees.learners.conformal import UNKNOWN, Calibration, margins
 from quercus.trees.learners.doubt import Doubt
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
-from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows
+from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows, suffice_unasked
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.distance_cache import DistanceCache
@@ -196,7 +196,7 @@ class MemoryForest:
         """Return the rows of the last blocks, as predicted by the members from before each block."""
         theta, contours, asked = self.recent.predictions(self.trees)
         others, margin = np.empty(0, np.int64), np.empty(0)
-        if asked.any() and len(theta):
+        if not suffice_unasked(asked):
             first = int(self.evidence.labelled[-len(theta) :].min())
             others = first + np.flatnonzero(self.evidence.kinds[first:] == UNLABELLED)
             margin = margins(self.theta_of_rows(others[spread_rows(len(others))]))

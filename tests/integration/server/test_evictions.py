@@ -137,7 +137,7 @@ def test_a_revoked_token_gives_back_what_it_held(
 def answer_on(client: Client, query: Query, deadline: float) -> None:
     """Answer until the token counts no more, which is within a second of the end of the lease."""
     while True:
-        with pytest.raises(FailedPrecondition, match="ended by an operator"):
+        with pytest.raises(FailedPrecondition, match="an operator took it back"):
             client.answer(query, "s")
         assert time.monotonic() < deadline
 

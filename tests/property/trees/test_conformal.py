@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.trees import Basis, Calibration
 from quercus.trees.learners.conformal import UNKNOWN, like_all_rows, margins
 from quercus.trees.memory_forest.calibrating import ScoredRows
+from quercus.trees.memory_forest.forest import MemoryForest
 
 TINY = 1e-9
 
@@ -172,6 +174,29 @@ def test_of_rows_that_were_asked_about_the_last_200_count(unasked: int) -> None:
         expected = Calibration.of(theta[300:], said[300:], Basis.WEIGHTED, weights)
     assert found.basis is expected.basis
     np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+@pytest.mark.parametrize(("unasked", "basis"), [(260, Basis.LABELLED), (0, Basis.WEIGHTED)])
+def test_other_rows_are_predicted_only_where_they_count(
+    monkeypatch: pytest.MonkeyPatch, unasked: int, basis: Basis
+) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.random((400, 2))
+    forest = MemoryForest(np.zeros(2, bool), 2, trees=6, seed=5, level=0.75)
+    told = np.eye(2)[(values[:300, 0] > 0.5).astype(int)]
+    forest.observe(values[:unasked], told[:unasked])
+    forest.observe(values[unasked:300], told[unasked:], asked=True)
+    forest.observe(values[300:], np.ones((100, 2)))
+    predicted: list[int] = []
+    predict = forest.theta_of_rows
+
+    def watched(rows: Ints) -> Floats:
+        predicted.append(len(rows))
+        return predict(rows)
+
+    monkeypatch.setattr(forest, "theta_of_rows", watched)
+    assert forest.calibration().basis is basis
+    assert predicted == ([] if basis is Basis.LABELLED else [100])
 
 
 @pytest.mark.parametrize("coverage", [5e-324, 1e-12, 0.5, 1 - 2**-53])

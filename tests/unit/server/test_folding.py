@@ -169,6 +169,22 @@ def test_more_rows_of_a_model_whose_tree_is_not_due_cost_no_look_at_it(
     assert grown(store) == (2, 12 + GROWTH_ROWS // UNREAD_SHARE)
 
 
+def test_a_lease_costs_no_look_at_a_model_with_nothing_to_fold(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    clock.now += INTERVAL_S
+    push(store, 8)
+    rounds(grower)
+    (query,) = store.lease("m", "ann", 1, 60.0).queries
+    store.looks = 0
+    assert not grower.run_round()
+    assert store.looks == 0
+    words.answer(store, "m", query.number, query.token, encode(ClassSet(1)), 1.0)
+    rounds(grower)
+    assert store.looks > 0
+    assert grown(store) == (3, 9)
+
+
 def test_rows_are_read_with_what_a_labeller_says(grower: Grower, store: Watched, clock: Clock) -> None:
     clock.now += INTERVAL_S
     push(store, 8)

@@ -264,6 +264,8 @@ class KeptEntropies:
     def _missing_cells(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
         """Yield the blocks and numbers of the wanted cells that are not known yet, in batches of bounded size."""
         node, cell = np.nonzero(wanted & ~known[self._blocks])
+        if not node.size:
+            return
         blocks = self._blocks[node]
         parts = np.flatnonzero(np.diff(np.cumsum(self._tally._used[blocks]) // READ_ENTRIES)) + 1
         yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
