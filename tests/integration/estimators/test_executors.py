@@ -97,22 +97,27 @@ def test_a_killed_worker_is_replaced_and_its_tasks_are_done_again(name, tmp_path
         cluster.workers.append(cluster.add_worker())
 
 
-def test_work_goes_on_when_all_workers_were_lost(trusted, tmp_path, monkeypatch):
+def test_work_goes_on_when_all_workers_were_lost(tmp_path, monkeypatch):
     """The function of the tasks was lost with them."""
     monkeypatch.setattr("quercus.estimators.executors.NO_WORKER_S", 100.0)  # a busy machine starts one slowly
+    (tmp_path / "dask").mkdir()
+    cluster = DaskCluster(tmp_path / "dask", 2)  # a task may lose both of its workers, one after the other
 
     def replace() -> None:
         _wait_until((tmp_path / "0").exists)
-        for worker in trusted.workers:
+        for worker in cluster.workers:
             worker.kill()
-        trusted.workers.append(trusted.add_worker())
+        cluster.workers.append(cluster.add_worker())
         (tmp_path / "end").touch()
 
     replacing = threading.Thread(target=replace, daemon=True)
-    with open_executor(trusted.name) as there:
-        replacing.start()
-        assert list(there.map(partial(say_and_wait, tmp_path), range(4))) == [None] * 4
-    trusted.workers.append(trusted.add_worker())
+    try:
+        with cluster.trusted(), open_executor(cluster.name) as there:
+            replacing.start()
+            assert list(there.map(partial(say_and_wait, tmp_path), range(4))) == [None] * 4
+    finally:
+        replacing.join(100)
+        cluster.stop()
 
 
 def test_a_task_that_always_kills_its_worker_ends_the_work(name, tmp_path, request):
