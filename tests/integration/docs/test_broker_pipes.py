@@ -144,5 +144,6 @@ def test_mqtt_to_rows(shell: Shell, client: Client, tmp_path: Path) -> None:
         shell.start(printed("mosquitto_sub").replace("-h broker", at))
         until_pushed(client, ROWS)
         shell.kill()
+        assert client.get_model("wine").instance_count == ROWS
     finally:
         broker.close()
