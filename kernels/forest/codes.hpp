@@ -38,7 +38,8 @@ inline void write_codes(ConstRealMatrix values, Bools named, ConstReals cuts, Co
         first += cut_counts[k];
         for (Index i = 0; named[k] && i < values.rows; ++i) {
             const double x = values(i, k);
-            codes(i, k) = static_cast<uint16_t>(std::isnan(x) ? 0 : 1 + (x < LAST_NAME ? static_cast<Index>(x) : LAST_NAME));
+            const Index name = std::isnan(x) ? NONE : x < LAST_NAME ? static_cast<Index>(x) : LAST_NAME;
+            codes(i, k) = static_cast<uint16_t>(1 + name);
         }
         for (Index i = 0; !named[k] && i < values.rows; i += SEARCHES) {
             const Index some = std::min<Index>(SEARCHES, values.rows - i);
