@@ -582,3 +582,16 @@ def test_labelling_is_what_the_slow_model_says(seed: int) -> None:
         walk.check()
     walk_kinds = {"open", "lease", "answer", "refused", "mark", "gold", "adjudicate", "evict"}
     assert walk_kinds <= walk.did.keys()
+
+
+def test_who_corrects_another_twice_has_not_answered() -> None:
+    walk = Walk(0)
+    walk.log += mark_events(Mark("a", data(frozenset({0}))), "lead", walk.of(1))
+    for kind, who in (
+        (EventKind.ANSWER, "ann"),
+        (EventKind.CORRECTION, "bob"),
+        (EventKind.CORRECTION, "bob"),
+    ):
+        label = data(frozenset({len(walk.log) % 3}))
+        walk.log.append(walk.of(1).event(1, kind, label, who, query=1, gold=True))
+    assert gold_scores([walk.of(1).said], SIZE) == {}
