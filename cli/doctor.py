@@ -188,15 +188,13 @@ def check_store(config: Config) -> CheckFinding:
     from quercus.storage.errors import StorageError  # noqa: PLC0415
     from quercus.storage.migrate import check_known, stored_revision  # noqa: PLC0415
     from quercus.storage.schema import HEAD  # noqa: PLC0415
-    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
     dialect = dialect_for(config.store_url, 5.0)
     name = dialect.store_name
     try:
-        if isinstance(dialect, SqliteDialect):
-            dialect.file.check_reachable()
-            if not dialect.path.exists():
-                return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
+        dialect.check_reachable()
+        if dialect.is_missing():
+            return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
         database = Database(dialect_for(config.store_url, 5.0, read_only=True))
         try:
             database.check_file(config.check_s)
@@ -225,12 +223,10 @@ def check_store(config: Config) -> CheckFinding:
 def check_disk(config: Config) -> CheckFinding:
     """Check the free space on the disk of the store."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
-    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
-    dialect = dialect_for(config.store_url, 5.0)
-    if not isinstance(dialect, SqliteDialect):
+    folder = dialect_for(config.store_url, 5.0).folder
+    if folder is None:
         return CheckFinding("disk", "ok", "on the database server; check there")
-    folder = dialect.room.folder
     if not folder.is_dir():
         return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
     free = shutil.disk_usage(folder).free

@@ -53,14 +53,13 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
     """
     from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
-    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
     url = Config.load({"store": given}).store_url
     dialect = dialect_for(url, 5.0)
-    if isinstance(dialect, SqliteDialect) and create != "" and not dialect.path.exists():
+    if create != "" and dialect.is_missing():
         hint = "name the store with --store" if given is None else "is --store right?"
         hint += f"; to create one: {create}" if create else ""
-        fail(f"the store {dialect.path} does not exist: {hint}")
+        fail(f"the store {dialect.store_name} does not exist: {hint}")
     return url
 
 

@@ -20,8 +20,8 @@ class Backend:
 
     nests_changes: bool
     """True if a statement may use the rows that a change within it returns."""
-    keeps_types: bool
-    """True if a cell holds only values of its column's type."""
+    misread: tuple[type[Exception], ...]
+    """Errors of reading a cell that is not of its column's type; none if the database allows no such cells."""
     repeated: tuple[type[Exception], ...]
     """Errors that `insert_rows` raises for a key that exists already."""
     streaming: Mapping[str, Any] = {}
@@ -75,6 +75,10 @@ class Backend:
     def foreign_rules(self, connection: Connection) -> list[tuple[str, str, str, bool]]:
         """Return kind, name and table of each foreign trigger or rule, and whether it may change what is stored."""
         raise NotImplementedError
+
+    def file_faults(self, connection: Connection, most: int) -> Iterator[str]:
+        """Yield the damage of the store's file, of its pages at most so much; a database server checks its own."""
+        yield from ()
 
     def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
         """Yield the differences between the database and the schema, as texts, each with whether it is damage."""

@@ -45,8 +45,18 @@ class Dialect(Protocol):
     def store_name(self) -> str:
         """The name of the store in messages, without secrets."""
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the store's files; None if a database server has them."""
+
     def make_ready(self) -> None:
         """Prepare everything that the first connection needs; raise if that is impossible."""
+
+    def check_reachable(self) -> None:
+        """Raise `StoreError` if there can be no store at this place."""
+
+    def is_missing(self) -> bool:
+        """Return whether there is no store yet, and opening it creates it."""
 
     def check_exists(self) -> None:
         """Raise `StoreError` if there is no such database."""
@@ -101,6 +111,9 @@ class Dialect(Protocol):
 
     def size_bytes(self, engine: Engine) -> int:
         """Return the size of the store on disk."""
+
+    def free_bytes(self) -> int | None:
+        """Return the free bytes on the disk of the store; None if only a database server knows them."""
 
     def claim(self, engine: Engine, holder: str) -> Claim | None:
         """Claim to be the only server that grows trees, or raise `StoreBusy`; None if several servers may."""

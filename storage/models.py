@@ -1,6 +1,5 @@
 """Models: creating, reading, extending and changing them."""
 
-import sqlite3
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +8,6 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Double, Select, bindparam, func, or_, select, type_coerce, update
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
 from quercus.labelling import checks
@@ -138,11 +136,10 @@ def _sound_records(
 
     `limit` is that of the statement. Later models take the place of damaged ones, since a short page means the end.
     """
+    misread = backend_of(connection).misread
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
-    except (CorruptStore, SQLAlchemyError, TypeError, ValueError) as error:
-        if backend_of(connection).keeps_types:
-            raise
+    except misread as error:
         cause = error
     found, is_damaged = [], False
     keys = wanted.with_only_columns(model.c.id).limit(None)
@@ -150,7 +147,7 @@ def _sound_records(
         try:
             row = _by_key().run(connection, now=now.clock, wanted=key)
             record = None if row is None else _to_record(row, now)
-        except (CorruptStore, sqlite3.Error, TypeError, ValueError):
+        except misread:
             is_damaged = True
             continue
         if record is not None:

@@ -24,7 +24,6 @@ from quercus.storage.queries.desk import KnownModel
 from quercus.storage.records import ModelRecord
 from quercus.storage.rows import find_key
 from quercus.storage.schema import HEAD, lease_clock
-from quercus.storage.sqlite.dialect import SqliteDialect
 
 BUSY_TIMEOUT_S = 10.0
 LOOK_FOR_REMOVALS_S = 60.0
@@ -143,8 +142,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
     def free_bytes(self) -> int | None:
         """Return the free bytes on the disk of the store; None for a database server."""
-        dialect = self._database.dialect
-        return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
+        return self._database.dialect.free_bytes()
 
     def beside(self, suffix: str) -> Path | None:
         """Return a path beside the store's file, for files that can be recreated; None if the store is not a file."""

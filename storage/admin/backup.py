@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.durable import flush_to_disk
-from quercus.storage.admin.verify import ContentReader, begin_reading, open_read_only, verify_store
+from quercus.storage.admin.verify import ContentReader, verify_store
 from quercus.storage.admin.verify_schema import said_of_rule
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
@@ -70,10 +70,10 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
         part.unlink(missing_ok=True)
         # for this user alone, like the store, and never through a planted link
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
+        with closing(dialect.connect_to_read()) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             # Without a transaction, SQLite restarts whenever somebody commits between two steps, and may never end.
-            begin_reading(source)
+            source.execute("BEGIN")
             for rule in source.execute(TRIGGERS):
                 raise CorruptStore(f"{dialect.path} {said_of_rule(*rule)}: remove it before a backup is made")
             source.backup(copy, pages=PAGES, progress=step)

@@ -1,14 +1,12 @@
 """Checks that a store is consistent: the file, its schema, every cell, and the relations between its tables."""
 
-import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exists, func, select
+from sqlalchemy import Column, Connection, Select, exists, func, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import UNASKED, EventKind
@@ -20,10 +18,9 @@ from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.admin.verify_columns import cell_faults
 from quercus.storage.admin.verify_history import history_faults
 from quercus.storage.admin.verify_schema import foreign_rules, schema_faults
-from quercus.storage.backend import OPTION
+from quercus.storage.backend import backend_of
 from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
-from quercus.storage.prepared import driver_of
 from quercus.storage.queries import policies
 from quercus.storage.rows import shapes_of
 from quercus.storage.schema import (
@@ -41,8 +38,6 @@ from quercus.storage.schema import (
     token,
     vocabulary,
 )
-from quercus.storage.sqlite.backend import SqliteBackend
-from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
 NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -107,23 +102,13 @@ def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreF
     StoreError
         If the store does not exist, is not a store, or cannot be read at all.
     """
-    dialect = dialect_for(url, 5.0)
+    dialect = dialect_for(url, 5.0, read_only=True)
     dialect.check_exists()
-    if isinstance(dialect, SqliteDialect):
-        path = dialect.path
-        engine = create_engine(
-            "sqlite://",
-            creator=lambda: open_read_only(path),
-            poolclass=NullPool,
-            execution_options={OPTION: SqliteBackend()},
-        )
-    else:
-        engine = dialect.create_engine()
+    engine = dialect.create_engine()
     try:
         with engine.connect() as connection:
             connection.execution_options(**dialect.read_options)
-            if isinstance(dialect, SqliteDialect):
-                begin_reading(driver_of(connection))
+            dialect.begin(connection, writes=False)
             is_current = stored_revision(connection, dialect.store_name) == HEAD
             found = list(islice(_find_faults(connection, dialect, is_current, contents), 2 * MAX_FAULTS))
     except dialect.driver_errors as error:
@@ -133,25 +118,14 @@ def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreF
     return sorted(found, key=lambda fault: not fault.is_damage)
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """Open an SQLite file for reading only."""
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None)
-
-
-def begin_reading(driver: sqlite3.Connection) -> None:
-    """Begin to read one state of the file, whoever writes to it meanwhile."""
-    driver.execute("BEGIN")
-    driver.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the first read fixes the state
-
-
 def _find_faults(
     connection: Connection, dialect: Dialect, is_current: bool, contents: ContentReader | None
 ) -> Iterator[StoreFault]:
     """Yield all faults. A part that cannot be read is a fault, and the other parts are checked nevertheless."""
-    parts: list[Callable[[], Iterator[StoreFault]]] = []
-    if isinstance(dialect, SqliteDialect):
-        parts.append(lambda: map(StoreFault, _damage_of_file(connection)))
-    parts.append(lambda: _faults_of_schema(connection, is_current))
+    parts: list[Callable[[], Iterator[StoreFault]]] = [
+        lambda: map(StoreFault, backend_of(connection).file_faults(connection, MAX_FAULTS)),
+        lambda: _faults_of_schema(connection, is_current),
+    ]
     if is_current:
         parts.append(lambda: _faults_of_rows(connection, dialect, contents))
     for part in parts:
@@ -228,15 +202,6 @@ def _fault_of_cell(reader: ModelContents, column: Column[Any], cell: Any) -> str
     except InvalidInput as error:
         return str(error)
     return None
-
-
-def _damage_of_file(connection: Connection) -> Iterator[str]:
-    """Yield the damage of an SQLite file; a database server checks its own files."""
-    for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
-        if said != "ok":
-            yield f"the file is damaged: {said}"
-    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
-        yield f"row {row} of table {table} refers to a row of {parent} that is not there"
 
 
 def model_faults(connection: Connection, key: int, contents: ContentReader) -> Iterator[StoreFault]:

@@ -40,7 +40,7 @@ class PostgresBackend(Backend):
     """See `quercus.storage.backend.Backend`."""
 
     nests_changes = True
-    keeps_types = True
+    misread: tuple[type[Exception], ...] = ()
     repeated: tuple[type[Exception], ...] = (psycopg.errors.UniqueViolation,)
     streaming: Mapping[str, Any] = {"stream_results": True}
 

@@ -114,8 +114,20 @@ class PostgresDialect:
         )
         return shown.update_query_dict(place).render_as_string()
 
+    @property
+    def folder(self) -> None:
+        """None: the database server has the files."""
+        return None
+
     def make_ready(self) -> None:
         """Do nothing: the database must exist."""
+
+    def check_reachable(self) -> None:
+        """Do nothing, see `check_exists`."""
+
+    def is_missing(self) -> bool:
+        """Return False: the database must exist."""
+        return False
 
     def check_exists(self) -> None:
         """Raise if the database cannot be reached, or does not exist."""
@@ -261,6 +273,9 @@ class PostgresDialect:
         """Return the size of the database."""
         with engine.connect() as connection:
             return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+
+    def free_bytes(self) -> None:
+        """Return None, see `check_room`."""
 
     def claim(self, engine: Engine, holder: str) -> None:
         """Do nothing: several growers may share the store (see `growers`)."""

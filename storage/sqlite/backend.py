@@ -12,19 +12,22 @@ from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import sqlite
 
 from quercus.storage.backend import Backend
+from quercus.storage.errors import CorruptStore
 from quercus.storage.prepared import Prepared, Write, driver_of
 from quercus.storage.sqlite import cells, objects, pushed_rows
+from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
 
 
 class SqliteBackend(Backend):
     """See `quercus.storage.backend.Backend`."""
 
     nests_changes = False
-    keeps_types = False
+    misread: tuple[type[Exception], ...] = (CorruptStore, *DRIVER_ERRORS, TypeError, ValueError)
     repeated: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
 
     insert_together = staticmethod(pushed_rows.insert_together)
     foreign_rules = staticmethod(objects.foreign_rules)
+    file_faults = staticmethod(objects.file_faults)
     object_faults = staticmethod(objects.object_faults)
     prepare_check = staticmethod(cells.prepare_check)
     type_faults = staticmethod(cells.type_faults)

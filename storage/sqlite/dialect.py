@@ -76,15 +76,28 @@ class SqliteDialect:
         """The name of the store in messages."""
         return str(self.path)
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the file, after symbolic links."""
+        return self.room.folder
+
     def make_ready(self) -> None:
         """Create the file if there is none; raise if it cannot be used."""
         self.file.check_reachable()
         if not self.read_only:
             self.file.make_file()
 
+    def check_reachable(self) -> None:
+        """See `StoreFile.check_reachable`."""
+        self.file.check_reachable()
+
+    def is_missing(self) -> bool:
+        """Return whether there is no such file."""
+        return not self.path.exists()
+
     def check_exists(self) -> None:
         """Raise if there is no such file."""
-        if not self.path.exists():
+        if self.is_missing():
             raise StoreError(f"{self.path} does not exist")
 
     def path_beside(self, suffix: str) -> Path:
@@ -102,6 +115,10 @@ class SqliteDialect:
     def size_bytes(self, _: Engine | None = None) -> int:
         """Return the size of the files: the database and its write-ahead log."""
         return self.file.size_bytes()
+
+    def free_bytes(self) -> int:
+        """Return the free bytes on the disk, without those of the reserve."""
+        return self.room.left_bytes()
 
     def claim(self, _: Engine, holder: str) -> ServerLock:
         """Lock the store for this server."""
@@ -180,7 +197,7 @@ class SqliteDialect:
 
     def create_engine(self) -> Engine:
         """Return an engine with configured connections; users of a connection call `begin`."""
-        creator = {"creator": self._connect_to_read} if self.read_only else {}
+        creator = {"creator": self.connect_to_read} if self.read_only else {}
         engine = create_engine(
             self._url,
             **creator,
@@ -194,7 +211,8 @@ class SqliteDialect:
         event.listen(engine, "connect", _set_up_connection)
         return engine
 
-    def _connect_to_read(self) -> sqlite3.Connection:
+    def connect_to_read(self) -> sqlite3.Connection:
+        """Return a connection of the driver that only reads."""
         # immutable: otherwise SQLite would create files beside it. `check_in_place` then notices writes of others.
         mode = "immutable=1" if self.file.is_still else "mode=ro"
         return sqlite3.connect(

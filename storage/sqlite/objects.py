@@ -1,4 +1,4 @@
-"""Comparison of the tables, indices, triggers and views of an SQLite file with those of Quercus."""
+"""Damage of an SQLite file, and comparison of its tables, indices, triggers and views with those of Quercus."""
 
 import re
 import sqlite3
@@ -25,6 +25,15 @@ _CLAUSES: Final = re.compile(r"\b(CHECK|GENERATED|AS|STRICT|COLLATE|CONFLICT|WIT
 def foreign_rules(connection: Connection) -> list[tuple[str, str, str, bool]]:
     """See `quercus.storage.backend.Backend`; all triggers are refused."""
     return [(*each, True) for each in driver_of(connection).execute(TRIGGERS)]
+
+
+def file_faults(connection: Connection, most: int) -> Iterator[str]:
+    """See `quercus.storage.backend.Backend`."""
+    for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({most})"):
+        if said != "ok":
+            yield f"the file is damaged: {said}"
+    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        yield f"row {row} of table {table} refers to a row of {parent} that is not there"
 
 
 def object_faults(connection: Connection) -> Iterator[tuple[str, bool]]:
