@@ -77,7 +77,7 @@ class Backend:
         raise NotImplementedError
 
     def file_faults(self, connection: Connection, most: int) -> Iterator[str]:
-        """Yield the damage of the store's file, of its pages at most so much; a database server checks its own."""
+        """Yield the damage of the store's file, at most `most` faults of its pages; a server checks its own files."""
         yield from ()
 
     def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
