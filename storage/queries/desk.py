@@ -45,7 +45,7 @@ from quercus.storage.errors import FailedPrecondition, ModelReplaced
 from quercus.storage.json_values import json_rows, one_of
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
-from quercus.storage.prepared import Prepared, write_together
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
 from quercus.storage.rows import lock_model, shapes_of
@@ -291,15 +291,12 @@ class Desk:
 
     def write(self) -> Connection:
         """Write the changes of the calls, and return the connection for reading."""
-        counted = [{"of": self.row.id, **self._counted}] if self._counted else []
-        write_together(
-            self.connection,
-            (_TAKE, self._taken),
-            (_SETTLE, self._settled),
-            event_log.new_events(self.row.id, self._events, self.now),
-            history.steps(self.row.id, self._notes, self.now),
-            (_COUNT, counted),
-        )
+        _TAKE.run_for_each(self.connection, self._taken)
+        _SETTLE.run_for_each(self.connection, self._settled)
+        event_log.add_events(self.connection, self.row.id, self._events, self.now)
+        history.add_steps(self.connection, self.row.id, self._notes, self.now)
+        if self._counted:
+            _COUNT.run(self.connection, of=self.row.id, **self._counted)
         for noted in (self._taken, self._settled, self._events, self._notes, self._counted):
             noted.clear()
         return self.connection

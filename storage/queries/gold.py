@@ -34,11 +34,11 @@ from quercus.labelling.event import Event, EventKind
 from quercus.labelling.gold import as_known_to, most_alike
 from quercus.labelling.history import stored_values
 from quercus.labelling.lifecycle import LEASED, OPEN, HistoryNote, Step
-from quercus.storage.inserts import row_insert
 from quercus.storage.log import event_log
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import history, reading
 from quercus.storage.queries.desk import Desk, LeaseRequest
+from quercus.storage.queries.query_state import insert_opened
 from quercus.storage.schema import AnyRow, log, model, query, query_history
 
 _CHANCE: Final = SystemRandom()
@@ -115,13 +115,6 @@ _NOT_YET: Final = -1
 """Stands for the number of a query that does not exist yet."""
 _LIKE: Final = 8
 """Number of the next queries whose reasons and numbers a gold question may get."""
-_REOPEN: Final = row_insert(
-    query,
-    (
-        "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
-        "created_at",
-    ),
-)  # fmt: skip
 
 
 def marked_instances(connection: Connection, model_id: int) -> list[int]:
@@ -223,13 +216,8 @@ def _give_number(desk: Desk, connection: Connection, number: int, values: Mappin
     connection.execute(update(query).where(*where).values(values))
     row.query_count += 1
     connection.execute(update(model).where(model.c.id == row.id).values(query_count=row.query_count))
-    _REOPEN.run_for_each(connection, [
-        {
-            "model_id": row.id, "number": row.query_count, "instance": moved.instance, "state": int(OPEN),
-            "position": moved.position, "asked": moved.asked, "reason": moved.reason,
-            "tree_version": moved.tree_version, "answers": 0, "wanted": moved.wanted, "created_at": desk.now.wall,
-        }
-    ])  # fmt: skip
+    again = (row.query_count, moved.instance, moved.position, moved.asked, moved.reason, moved.tree_version)
+    insert_opened(connection, row.id, [again], desk.now)
     note = HistoryNote(row.query_count, moved.instance, Step.OPENED, OPEN)
     history.write_steps(connection, row.id, [note], desk.now)
     return int(row.query_count)
