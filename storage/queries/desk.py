@@ -57,6 +57,10 @@ SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, since some labellers may not get some of them."""
 _MODEL: Final = bindparam("of", type_=BigInteger)
 _NOW: Final = bindparam("now", type_=Double)
+IS_READY: Final = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
+"""The condition that a query is not postponed beyond `now`."""
+_LEASABLE: Final = (query.c.model_id == _MODEL, query.c.state == OPEN, IS_READY, query.c.gold.is_(False))
+"""The condition that a query is open, not postponed, and not a gold question; those are mixed in later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,13 +314,6 @@ class Desk:
         )
 
 
-def crowd_for(connection: Connection, name: str, policy: Policy, known: KnownModel) -> Crowd | None:
-    """Return the estimates of a model's labellers; None if its policy does not ask for them."""
-    if policy.reliability is Reliability.DECLARED:
-        return None
-    return known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
-
-
 def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], clock: Clock) -> Desk:
     """Lock a model, record expired leases, and read the rows that calls need; raise `NotFound` if there is no model.
 
@@ -392,12 +389,6 @@ def _claim_of(call: AnswerRequest | LeaseClaim) -> LeaseClaim:
     return call if isinstance(call, LeaseClaim) else call.claim
 
 
-def _leasable() -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that a query is open, not postponed, and not a gold question; those are mixed in later."""
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
-    return query.c.model_id == _MODEL, query.c.state == OPEN, ready, query.c.gold.is_(False)
-
-
 def _first(chosen: Select[Any]) -> Select[Any]:
     """Select the first `most` queries in the order of leasing: those with some of their answers come first."""
     in_order = chosen.order_by(query.c.answers == 0, query.c.position, query.c.number)
@@ -438,7 +429,7 @@ def _states() -> Select[Any]:
 
 
 def _passed_queries() -> Select[Any]:
-    first = _first(select(query).where(*_leasable())).subquery("first")
+    first = _first(select(query).where(*_LEASABLE)).subquery("first")
     past = query_history.alias("past")
     of_model = and_(past.c.model_id == _MODEL, history.passes_over(past, first))
     asking = one_of(past.c.labeller, "asking")
@@ -474,12 +465,12 @@ event of the last one that the labeller settled (`last_settled`); or a single ro
 _FREE: Final = Prepared(
     _first(
         reading.select_records().where(
-            *_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String))
+            *_LEASABLE, ~history.passed_over(_MODEL, bindparam("asking", type_=String))
         )
     )
 )
 """The first `most` queries that may be leased to the labeller `asking`."""
-_SHARED: Final = Prepared(_first(reading.select_records().where(*_leasable())))
+_SHARED: Final = Prepared(_first(reading.select_records().where(*_LEASABLE)))
 """The first `most` queries that may be leased to somebody."""
 _PASSED: Final = Prepared(_passed_queries())
 """Those of `_SHARED` that one of the labellers `asking` skipped or answered, with the labeller."""

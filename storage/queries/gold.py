@@ -17,7 +17,6 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     Connection,
-    Double,
     Integer,
     Select,
     String,
@@ -37,7 +36,7 @@ from quercus.labelling.lifecycle import LEASED, OPEN, HistoryNote, Step
 from quercus.storage.log import event_log
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import history, reading
-from quercus.storage.queries.desk import Desk, LeaseRequest
+from quercus.storage.queries.desk import IS_READY, Desk, LeaseRequest
 from quercus.storage.queries.query_state import insert_opened
 from quercus.storage.schema import AnyRow, log, model, query, query_history
 
@@ -68,11 +67,6 @@ def _unknown_to(instance: Any) -> tuple[Any, Any]:
     return ~exists().where(spoke), ~exists().where(passed)
 
 
-def _is_ready() -> Any:
-    """Return the condition that a query is not postponed."""
-    return or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
-
-
 def _questions() -> Select[Any]:
     """Select the gold questions that a labeller may be asked, in random order: nobody holds them or has answered them.
 
@@ -81,7 +75,7 @@ def _questions() -> Select[Any]:
     is_live = and_(
         query.c.model_id == _MODEL, query.c.instance == log.c.instance, query.c.state <= int(LEASED)
     )
-    is_free = or_(query.c.number.is_(None), and_(query.c.state == OPEN, query.c.answers == 0, _is_ready()))
+    is_free = or_(query.c.number.is_(None), and_(query.c.state == OPEN, query.c.answers == 0, IS_READY))
     wanted = _standing_marks().add_columns(query.c.number).select_from(log.outerjoin(query, is_live))
     wanted = wanted.where(*_unknown_to(log.c.instance), is_free)
     return wanted.order_by(func.random())
@@ -94,7 +88,7 @@ def _returned() -> Select[Any]:
     exchange unseen queries for new ones; if old gold questions came back then too, there would be too many.
     """
     stays = or_(query.c.answers > 0, query.c.tree_version == bindparam("version", type_=BigInteger))
-    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, _is_ready())
+    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, IS_READY)
     return reading.select_records().where(*mine, *_unknown_to(query.c.instance))
 
 
