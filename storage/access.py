@@ -5,11 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, select, update
 
 from quercus.storage import schema
 from quercus.storage.engine import Database
 from quercus.storage.errors import FailedPrecondition, NotFound
+from quercus.storage.inserts import insert_rows
 
 MAX_TEXT_CHARACTERS = 200  # of each column of the audit log
 MAX_TOKENS = 10_000  # valid at a time: servers read all of them again and again
@@ -103,7 +104,8 @@ class Access:
                 )
             expires_at = None if duration_s is None else now + duration_s
             record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
-            connection.execute(insert(schema.token).values(**row, created_at=now, expires_at=expires_at))
+            columns = [*row, "created_at", "expires_at"]
+            insert_rows(connection, schema.token, columns, [(*row.values(), now, expires_at)])
         return record
 
     def tokens(self) -> list[TokenRecord]:
@@ -144,7 +146,7 @@ class Access:
         words = {"who": who, "action": action, "target": target, "outcome": outcome}
         row = {key: word[:MAX_TEXT_CHARACTERS].replace("\0", "\ufffd") for key, word in words.items()}
         with self._database.write() as connection:
-            connection.execute(insert(schema.audit).values(at=self._clock(connection), **row))
+            insert_rows(connection, schema.audit, ["at", *row], [[self._clock(connection), *row.values()]])
 
     def audit(self, after: int = 0, limit: int = 1000) -> list[AuditRecord]:
         """Return up to `limit` entries of the audit log after number `after`, oldest first."""

@@ -9,7 +9,7 @@ from sqlalchemy.types import NullType
 from quercus.storage.clocks import Timestamps
 
 if TYPE_CHECKING:
-    from quercus.storage.prepared import Prepared, Write
+    from quercus.storage.prepared import Prepared
 
 OPTION: Final = "quercus_backend"
 """Name of the execution option with which an engine names its backend."""
@@ -33,8 +33,10 @@ class Backend:
         """Run a prepared statement through the driver; return its rows."""
         raise NotImplementedError
 
-    def write_together(self, connection: Connection, writes: "Sequence[Write]") -> None:
-        """Write rows, at least one of each; see `quercus.storage.prepared.write_together`."""
+    def update_rows(
+        self, connection: Connection, prepared: "Prepared", rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Run a prepared update for each row, at least one; see `Prepared.run_for_each`."""
         raise NotImplementedError
 
     def insert(self, table: Table) -> Any:

@@ -9,9 +9,10 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, case, delete, func, select, update
 
 from quercus.storage.backend import backend_of
+from quercus.storage.inserts import insert_rows
 from quercus.storage.json_values import one_of
 from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
@@ -103,7 +104,7 @@ def note_held_model(connection: Connection, row: AnyRow) -> None:
 
 def record_new_model(connection: Connection, key: int, name: str) -> None:
     """Record that the transaction created a model."""
-    connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
+    insert_rows(connection, model_change, ["model_id", "name", "number"], [(key, name, 0)])
     connection.info[_HELD].add(key)
 
 

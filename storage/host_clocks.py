@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, select
 
 from quercus.storage.clocks import Timestamps
 from quercus.storage.engine import Database
+from quercus.storage.inserts import insert_rows
 from quercus.storage.schema import lease_clock, log, model, query_history
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -113,5 +114,5 @@ def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> f
 def _write_offset(connection: Connection, boot: str, wall: float, steady: float) -> float:
     offset = _offset_of_new_boot(connection, wall, steady)
     connection.execute(delete(lease_clock))
-    connection.execute(insert(lease_clock).values(id=1, boot=boot, offset=offset))
+    insert_rows(connection, lease_clock, ["id", "boot", "offset"], [(1, boot, offset)])
     return offset

@@ -1,13 +1,16 @@
-"""Inserting rows: many at once, or one if its key is free."""
+"""The two ways to insert rows.
+
+`insert_rows` inserts one row or many, whose keys must be free. `insert_new` inserts a row that other transactions may
+insert at the same moment, and says whether this one did. Only pushed rows have a way of their own,
+`Backend.insert_together`; why is said beside its statements, in `postgres/backend.py` and `sqlite/pushed_rows.py`.
+"""
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, insert
+from sqlalchemy import Connection, Table
 
 from quercus.storage.backend import backend_of
-from quercus.storage.prepared import Prepared
 from quercus.storage.schema import AnyRow
 
 
@@ -24,13 +27,6 @@ def insert_rows(
     rows : values that both drivers accept: numbers, strings, bytes, booleans, None.
     """
     backend_of(connection).insert_rows(connection, table, columns, rows)
-
-
-@cache
-def row_insert(table: Table, columns: tuple[str, ...]) -> Prepared:
-    """Return the insert of a row with parameters named like these columns; other columns get their defaults."""
-    values = {name: bindparam(name, type_=table.c[name].type) for name in columns}
-    return Prepared(insert(table).inline().values(values))
 
 
 def insert_new(connection: Connection, table: Table, **values: object) -> AnyRow | None:

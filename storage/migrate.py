@@ -10,12 +10,13 @@ migrations build.
 
 from typing import Any
 
-from sqlalchemy import Connection, insert, inspect, text
+from sqlalchemy import Connection, inspect, text
 
 from quercus.storage.admin.verify_schema import refuse_foreign_rules
 from quercus.storage.clocks import DATABASE
 from quercus.storage.engine import Database
 from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreError, UnknownSchema
+from quercus.storage.inserts import insert_rows
 from quercus.storage.schema import (
     HEAD,
     REVISION_TABLE,
@@ -52,7 +53,7 @@ def ensure_schema(database: Database, *, create: bool = True) -> None:
                 raise StoreError(f"{database.dialect.store_name} has no tables: it is no store yet")
             _create_schema(connection)
             if database.dialect.own_clock(None) is not None:
-                connection.execute(insert(lease_clock).values(id=1, boot=DATABASE, offset=0.0))
+                insert_rows(connection, lease_clock, ["id", "boot", "offset"], [(1, DATABASE, 0.0)])
         elif found != HEAD:
             check_known(found, database.dialect.store_name)
             upgrade_schema(connection)
@@ -91,7 +92,7 @@ def stored_revision(connection: Connection, store: str) -> str | None:
 
 def _create_schema(connection: Connection) -> None:
     metadata.create_all(connection)
-    connection.execute(insert(change_counter).values(id=1, number=1))
+    insert_rows(connection, change_counter, ["id", "number"], [(1, 1)])
     connection.exec_driver_sql(REVISION_TABLE_SQL)
     connection.execute(text(f"INSERT INTO {REVISION_TABLE} VALUES (:head)"), {"head": HEAD})  # noqa: S608
 

@@ -17,8 +17,6 @@ from quercus.storage.backend import backend_of
 
 Rows: TypeAlias = Sequence[Any]
 """Rows, each a named tuple."""
-Write: TypeAlias = "tuple[Prepared, Sequence[Mapping[str, Any]]]"
-"""An insert or update of one row, and the rows to write, each with values for all parameters."""
 
 
 class Prepared:
@@ -49,8 +47,9 @@ class Prepared:
         return [self._row(*cells) for cells in backend_of(connection).fetch(connection, self, values)]
 
     def run_for_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run the statement, an insert or update, for each row; no two may update the same row of the table."""
-        write_together(connection, (self, rows))
+        """Run the statement, an update, with the values of each row; no two may update the same row of the table."""
+        if rows:
+            backend_of(connection).update_rows(connection, self, rows)
 
     def fetch_by(self, driver: SqliteConnection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run the statement on a connection of SQLite's driver; return all rows."""
@@ -65,16 +64,9 @@ class Prepared:
             cells[place] = bool(cells[place]) if cells[place] in (0, 1) else cells[place]
         return tuple(cells)
 
-    def write_by(self, driver: SqliteConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+    def update_by(self, driver: SqliteConnection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run the statement on a connection of SQLite's driver, for each row."""
         driver.executemany(self._text, [[row[name] for name in self._order] for row in rows])
-
-
-def write_together(connection: Connection, *writes: Write) -> None:
-    """Write rows in a transaction, by a single statement if the database can: no write may depend on another."""
-    some = [each for each in writes if each[1]]
-    if some:
-        backend_of(connection).write_together(connection, some)
 
 
 def driver_of(connection: Connection) -> SqliteConnection:

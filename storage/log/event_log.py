@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
@@ -25,9 +25,9 @@ from quercus.labelling.event import EVENT_FIELDS, UNASKED, Event, EventKind
 from quercus.labelling.shapes import widened_event
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
-from quercus.storage.inserts import row_insert
+from quercus.storage.inserts import insert_rows
 from quercus.storage.json_values import one_of
-from quercus.storage.prepared import Prepared, Write, write_together
+from quercus.storage.prepared import Prepared
 from quercus.storage.records import EventSelection
 from quercus.storage.rows import chunks_of, find_model, shapes_of
 from quercus.storage.schema import AnyRow, log, model, vocabulary
@@ -189,7 +189,8 @@ def labeller_events(connection: Connection, name: str, selection: EventSelection
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:
     """Append events; the caller has locked the model, and counts them."""
-    write_together(connection, new_events(model_id, events, now))
+    rows = [(model_id, now.clock, *_cells_of(replace(event, created_at=now.wall))) for event in events]
+    insert_rows(connection, log, ("model_id", "clock", *_STORED), rows)
 
 
 def append_labels(connection: Connection, row: AnyRow, events: Sequence[Event], now: Timestamps) -> None:
@@ -202,22 +203,12 @@ def append_labels(connection: Connection, row: AnyRow, events: Sequence[Event], 
     connection.execute(update(model).where(model.c.id == row.id).values(counts))
 
 
-def new_events(model_id: int, events: Sequence[Event], now: Timestamps) -> Write:
-    """Return the insert of events, for `write_together`."""
-    rows = [
-        {"model_id": model_id, "clock": now.clock, **_cells_of(replace(event, created_at=now.wall))}
-        for event in events
-    ]
-    return row_insert(log, ("model_id", "clock", *_STORED)), rows
-
-
-def _cells_of(event: Event) -> dict[str, Any]:
-    cells = {}
+def _cells_of(event: Event) -> Iterator[Any]:
+    """Yield the cells of an event, in the order of `_STORED`."""
     for name, (stored, null) in _STORED.items():
         value = getattr(event, name)
         is_absent = stored.may_be_null and (value == null or event.kind not in stored.needed | stored.allowed)
-        cells[name] = None if is_absent else int(value) if name == "kind" else value
-    return cells
+        yield None if is_absent else int(value) if name == "kind" else value
 
 
 _STORED = {

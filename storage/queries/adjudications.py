@@ -7,15 +7,14 @@ from sqlalchemy import Connection, select
 from quercus.labelling import adjudication as rules
 from quercus.labelling import checks
 from quercus.labelling.adjudication import WHY_ADJUDICATED, Adjudication, AdjudicationOutcome
-from quercus.labelling.answers import LabelledInstance
 from quercus.labelling.disputes import first_shared
 from quercus.labelling.event import SHARED, Event
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import NotFound
 from quercus.storage.log import event_log
-from quercus.storage.queries import agenda, expiry, policies, statements
-from quercus.storage.queries.desk import KnownModel, crowd_for
-from quercus.storage.rows import find_model, lock_model
+from quercus.storage.queries import agenda, statements
+from quercus.storage.queries.desk import KnownModel, read_desk
+from quercus.storage.rows import find_model
 from quercus.storage.schema import log
 
 
@@ -25,23 +24,18 @@ def append_adjudication(
     """Append an adjudication of an instance, by its id; one that is repeated is acknowledged again."""
     checks.name_text("labeller", given.labeller)
     checks.comment(given.comment)
-    row = lock_model(connection, name)
-    now = clock()
+    desk = read_desk(connection, name, [], clock)
+    row = desk.row
     known.check_key(row)
-    expiry.write_expired(connection, row.id, now)
     place = event_log.instance_sequences(connection, row.id, [identifier]).get(identifier)
     if place is None:
         raise NotFound("instance", f"{name}/{identifier}")
-    policy = policies.policy_of(connection, row.id)
-    crowd = crowd_for(connection, name, policy, known)
-    said = event_log.history_of(connection, row, [place])[place]
-    of = LabelledInstance(said, known.size, policy, crowd, int(row.sequence_committed), now.clock, now.wall)
-    outcome, events = rules.adjudicate(given, of)
+    outcome, events = rules.adjudicate(given, desk.labelled(place, known, desk.crowd(known)))
     if events:
-        event_log.append_labels(connection, row, events, now)
+        event_log.append_labels(connection, row, events, desk.now)
         asked = statements.live_queries(connection, row, [place])
         asked = [each for each in asked if not each.gold]
-        agenda.drop_queries(connection, row, asked, WHY_ADJUDICATED, now)
+        agenda.drop_queries(connection, row, asked, WHY_ADJUDICATED, desk.now)
     return outcome
 
 

@@ -22,12 +22,11 @@ from quercus.storage import snapshots
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
-from quercus.storage.inserts import row_insert
 from quercus.storage.json_values import one_of
 from quercus.storage.log.event_log import STATED_SINCE
-from quercus.storage.prepared import Prepared, write_together
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, gold, history
-from quercus.storage.queries.query_state import lifecycle_of, query_update, write_lifecycles
+from quercus.storage.queries.query_state import insert_opened, lifecycle_of, query_update, write_lifecycles
 from quercus.storage.records import AgendaEntry, Snapshot
 from quercus.storage.rows import chunks_of, lock_model
 from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history
@@ -38,13 +37,6 @@ LOOKED_THROUGH = 5000
 
 DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVE = query_update("position", "asked", "reason", "tree_version")
-_OPEN = row_insert(
-    query,
-    (
-        "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
-        "created_at",
-    ),
-)  # fmt: skip
 _COUNT = Prepared(
     update(model)
     .where(model.c.id == bindparam("of"))
@@ -316,17 +308,14 @@ def _insert_queries(
         return
     numbered = list(enumerate(fresh.items(), row.query_count + 1))
     opened = [
-        {
-            "model_id": row.id, "number": number, "instance": instance, "state": int(QueryState.OPEN),
-            "position": position, "asked": entry.asked, "reason": entry.reason, "tree_version": version,
-            "answers": 0, "wanted": True, "created_at": now.wall,
-        }
+        (number, instance, position, entry.asked, entry.reason, version)
         for number, (instance, (position, entry)) in numbered
-    ]  # fmt: skip
+    ]
+    insert_opened(connection, row.id, opened, now)
     steps = [
         HistoryNote(number, instance, Step.OPENED, QueryState.OPEN) for number, (instance, _) in numbered
     ]
-    write_together(connection, (_OPEN, opened), history.steps(row.id, steps, now))
+    history.add_steps(connection, row.id, steps, now)
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:

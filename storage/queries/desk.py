@@ -45,7 +45,7 @@ from quercus.storage.errors import FailedPrecondition, ModelReplaced
 from quercus.storage.json_values import json_rows, one_of
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
-from quercus.storage.prepared import Prepared, write_together
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
 from quercus.storage.rows import lock_model, shapes_of
@@ -57,6 +57,10 @@ SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, since some labellers may not get some of them."""
 _MODEL: Final = bindparam("of", type_=BigInteger)
 _NOW: Final = bindparam("now", type_=Double)
+IS_READY: Final = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
+"""The condition that a query is not postponed beyond `now`."""
+_LEASABLE: Final = (query.c.model_id == _MODEL, query.c.state == OPEN, IS_READY, query.c.gold.is_(False))
+"""The condition that a query is open, not postponed, and not a gold question; those are mixed in later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,15 +295,12 @@ class Desk:
 
     def write(self) -> Connection:
         """Write the changes of the calls, and return the connection for reading."""
-        counted = [{"of": self.row.id, **self._counted}] if self._counted else []
-        write_together(
-            self.connection,
-            (_TAKE, self._taken),
-            (_SETTLE, self._settled),
-            event_log.new_events(self.row.id, self._events, self.now),
-            history.steps(self.row.id, self._notes, self.now),
-            (_COUNT, counted),
-        )
+        _TAKE.run_for_each(self.connection, self._taken)
+        _SETTLE.run_for_each(self.connection, self._settled)
+        event_log.add_events(self.connection, self.row.id, self._events, self.now)
+        history.add_steps(self.connection, self.row.id, self._notes, self.now)
+        if self._counted:
+            _COUNT.run(self.connection, of=self.row.id, **self._counted)
         for noted in (self._taken, self._settled, self._events, self._notes, self._counted):
             noted.clear()
         return self.connection
@@ -311,13 +312,6 @@ class Desk:
         return known.crowd or crowd_of(
             event_log.newest_opinions(self.write(), self.row.name, MAX_LABELS), known.size
         )
-
-
-def crowd_for(connection: Connection, name: str, policy: Policy, known: KnownModel) -> Crowd | None:
-    """Return the estimates of a model's labellers; None if its policy does not ask for them."""
-    if policy.reliability is Reliability.DECLARED:
-        return None
-    return known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
 
 
 def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], clock: Clock) -> Desk:
@@ -395,12 +389,6 @@ def _claim_of(call: AnswerRequest | LeaseClaim) -> LeaseClaim:
     return call if isinstance(call, LeaseClaim) else call.claim
 
 
-def _leasable() -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that a query is open, not postponed, and not a gold question; those are mixed in later."""
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
-    return query.c.model_id == _MODEL, query.c.state == OPEN, ready, query.c.gold.is_(False)
-
-
 def _first(chosen: Select[Any]) -> Select[Any]:
     """Select the first `most` queries in the order of leasing: those with some of their answers come first."""
     in_order = chosen.order_by(query.c.answers == 0, query.c.position, query.c.number)
@@ -441,7 +429,7 @@ def _states() -> Select[Any]:
 
 
 def _passed_queries() -> Select[Any]:
-    first = _first(select(query).where(*_leasable())).subquery("first")
+    first = _first(select(query).where(*_LEASABLE)).subquery("first")
     past = query_history.alias("past")
     of_model = and_(past.c.model_id == _MODEL, history.passes_over(past, first))
     asking = one_of(past.c.labeller, "asking")
@@ -477,12 +465,12 @@ event of the last one that the labeller settled (`last_settled`); or a single ro
 _FREE: Final = Prepared(
     _first(
         reading.select_records().where(
-            *_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String))
+            *_LEASABLE, ~history.passed_over(_MODEL, bindparam("asking", type_=String))
         )
     )
 )
 """The first `most` queries that may be leased to the labeller `asking`."""
-_SHARED: Final = Prepared(_first(reading.select_records().where(*_leasable())))
+_SHARED: Final = Prepared(_first(reading.select_records().where(*_LEASABLE)))
 """The first `most` queries that may be leased to somebody."""
 _PASSED: Final = Prepared(_passed_queries())
 """Those of `_SHARED` that one of the labellers `asking` skipped or answered, with the labeller."""

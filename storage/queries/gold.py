@@ -17,7 +17,6 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     Connection,
-    Double,
     Integer,
     Select,
     String,
@@ -34,11 +33,11 @@ from quercus.labelling.event import Event, EventKind
 from quercus.labelling.gold import as_known_to, most_alike
 from quercus.labelling.history import stored_values
 from quercus.labelling.lifecycle import LEASED, OPEN, HistoryNote, Step
-from quercus.storage.inserts import row_insert
 from quercus.storage.log import event_log
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import history, reading
-from quercus.storage.queries.desk import Desk, LeaseRequest
+from quercus.storage.queries.desk import IS_READY, Desk, LeaseRequest
+from quercus.storage.queries.query_state import insert_opened
 from quercus.storage.schema import AnyRow, log, model, query, query_history
 
 _CHANCE: Final = SystemRandom()
@@ -68,11 +67,6 @@ def _unknown_to(instance: Any) -> tuple[Any, Any]:
     return ~exists().where(spoke), ~exists().where(passed)
 
 
-def _is_ready() -> Any:
-    """Return the condition that a query is not postponed."""
-    return or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
-
-
 def _questions() -> Select[Any]:
     """Select the gold questions that a labeller may be asked, in random order: nobody holds them or has answered them.
 
@@ -81,7 +75,7 @@ def _questions() -> Select[Any]:
     is_live = and_(
         query.c.model_id == _MODEL, query.c.instance == log.c.instance, query.c.state <= int(LEASED)
     )
-    is_free = or_(query.c.number.is_(None), and_(query.c.state == OPEN, query.c.answers == 0, _is_ready()))
+    is_free = or_(query.c.number.is_(None), and_(query.c.state == OPEN, query.c.answers == 0, IS_READY))
     wanted = _standing_marks().add_columns(query.c.number).select_from(log.outerjoin(query, is_live))
     wanted = wanted.where(*_unknown_to(log.c.instance), is_free)
     return wanted.order_by(func.random())
@@ -94,7 +88,7 @@ def _returned() -> Select[Any]:
     exchange unseen queries for new ones; if old gold questions came back then too, there would be too many.
     """
     stays = or_(query.c.answers > 0, query.c.tree_version == bindparam("version", type_=BigInteger))
-    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, _is_ready())
+    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, IS_READY)
     return reading.select_records().where(*mine, *_unknown_to(query.c.instance))
 
 
@@ -115,13 +109,6 @@ _NOT_YET: Final = -1
 """Stands for the number of a query that does not exist yet."""
 _LIKE: Final = 8
 """Number of the next queries whose reasons and numbers a gold question may get."""
-_REOPEN: Final = row_insert(
-    query,
-    (
-        "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
-        "created_at",
-    ),
-)  # fmt: skip
 
 
 def marked_instances(connection: Connection, model_id: int) -> list[int]:
@@ -223,13 +210,8 @@ def _give_number(desk: Desk, connection: Connection, number: int, values: Mappin
     connection.execute(update(query).where(*where).values(values))
     row.query_count += 1
     connection.execute(update(model).where(model.c.id == row.id).values(query_count=row.query_count))
-    _REOPEN.run_for_each(connection, [
-        {
-            "model_id": row.id, "number": row.query_count, "instance": moved.instance, "state": int(OPEN),
-            "position": moved.position, "asked": moved.asked, "reason": moved.reason,
-            "tree_version": moved.tree_version, "answers": 0, "wanted": moved.wanted, "created_at": desk.now.wall,
-        }
-    ])  # fmt: skip
+    again = (row.query_count, moved.instance, moved.position, moved.asked, moved.reason, moved.tree_version)
+    insert_opened(connection, row.id, [again], desk.now)
     note = HistoryNote(row.query_count, moved.instance, Step.OPENED, OPEN)
     history.write_steps(connection, row.id, [note], desk.now)
     return int(row.query_count)

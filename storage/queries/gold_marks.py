@@ -15,10 +15,10 @@ from quercus.specification.bounds import MAX_GOLD
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import NotFound
 from quercus.storage.log import event_log
-from quercus.storage.queries import agenda, expiry, policies, statements
-from quercus.storage.queries.desk import KnownModel, crowd_for
+from quercus.storage.queries import agenda, statements
+from quercus.storage.queries.desk import KnownModel, read_desk
 from quercus.storage.queries.gold import marked_instances
-from quercus.storage.rows import find_model, lock_model
+from quercus.storage.rows import find_model
 from quercus.storage.schema import log
 
 
@@ -42,15 +42,13 @@ def append_marks(
     checks.name_text("labeller", author)
     for each in marks:
         checks.comment(each.comment)
-    row = lock_model(connection, name)
-    now = clock()
+    desk = read_desk(connection, name, [], clock)
+    row, now = desk.row, desk.now
     known.check_key(row)
-    expiry.write_expired(connection, row.id, now)
     places = event_log.instance_sequences(connection, row.id, [each.instance for each in marks])
     if missing := next((each.instance for each in marks if each.instance not in places), None):
         raise NotFound("instance", f"{name}/{missing}")
-    policy = policies.policy_of(connection, row.id)
-    crowd = crowd_for(connection, name, policy, known)
+    crowd = desk.crowd(known)
     said = event_log.history_of(connection, row, sorted(set(places.values())))
     committed, events = int(row.sequence_committed), list[Event]()
     stored = 0
@@ -58,7 +56,7 @@ def append_marks(
         of = LabelledInstance(
             said[places[each.instance]],
             known.size,
-            policy,
+            desk.policy,
             crowd,
             committed + len(events),
             now.clock,

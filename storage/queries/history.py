@@ -18,8 +18,7 @@ from sqlalchemy import (
 from quercus.labelling import checks
 from quercus.labelling.lifecycle import GrantedLease, HistoryNote, LeaseRecord, QueryState, Step
 from quercus.storage.clocks import Timestamps
-from quercus.storage.inserts import row_insert
-from quercus.storage.prepared import Write, write_together
+from quercus.storage.inserts import insert_rows
 from quercus.storage.queries.records import HistoryRow, LabellerCounts
 from quercus.storage.rows import count_opening, find_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
@@ -29,28 +28,25 @@ GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
 SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
 
 
-_ADD = row_insert(
-    query_history,
-    ("model_id", "number", "instance", "step", "state", "labeller", "token", "until", "sequence", "why", "clock", "at"),
-)  # fmt: skip
-
-
-def steps(model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> Write:
-    """Return the insert of steps, for `write_together`; the caller counts opened queries (`write_steps` does so)."""
+def add_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
+    """Add steps, in order; the caller counts opened queries (`write_steps` does so)."""
+    columns = (
+        "model_id", "number", "instance", "step", "state", "labeller", "token",
+        "until", "sequence", "why", "clock", "at",
+    )  # fmt: skip
     rows = [
-        {
-            "model_id": model_id, "number": note.number, "instance": note.instance, "step": int(note.step),
-            "state": int(note.state), "labeller": note.labeller, "token": note.token, "until": note.until,
-            "sequence": note.sequence, "why": note.why or None, "clock": now.clock, "at": now.wall,
-        }
+        (
+            model_id, note.number, note.instance, int(note.step), int(note.state), note.labeller, note.token,
+            note.until, note.sequence, note.why or None, now.clock, now.wall,
+        )
         for note in notes
     ]  # fmt: skip
-    return _ADD, rows
+    insert_rows(connection, query_history, columns, rows)
 
 
 def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
     """Add steps, in order, and note if any of them opens a query."""
-    write_together(connection, steps(model_id, notes, now))
+    add_steps(connection, model_id, notes, now)
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 

@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling.policy import Combination, Corrections, Policy, Reliability
 from quercus.specification.bounds import MAX_ANSWERS_PER_QUERY, MAX_POLICY_COUNT
+from quercus.storage.inserts import insert_rows
 from quercus.storage.prepared import Prepared
 from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
@@ -76,22 +77,21 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
     count_opening(connection, row.id)
     connection.execute(delete(policy).where(policy.c.model_id == row.id))
     if new != Policy():
-        connection.execute(
-            insert(policy).values(
-                model_id=row.id,
-                answers_per_query=new.answers_per_query,
-                max_conflict=new.max_conflict,
-                reliability=int(new.reliability),
-                per_labeller=new.per_labeller,
-                per_hour=new.per_hour,
-                max_held=new.max_held,
-                corrections=int(new.corrections),
-                tags="\n".join(new.tags),
-                labellers="\n".join(new.labellers),
-                combination=int(new.combination),
-                gold_share=new.gold_share,
-            )
-        )
+        cells = {
+            "model_id": row.id,
+            "answers_per_query": new.answers_per_query,
+            "max_conflict": new.max_conflict,
+            "reliability": int(new.reliability),
+            "per_labeller": new.per_labeller,
+            "per_hour": new.per_hour,
+            "max_held": new.max_held,
+            "corrections": int(new.corrections),
+            "tags": "\n".join(new.tags),
+            "labellers": "\n".join(new.labellers),
+            "combination": int(new.combination),
+            "gold_share": new.gold_share,
+        }
+        insert_rows(connection, policy, [*cells], [[*cells.values()]])
     return new
 
 

@@ -1,11 +1,13 @@
 """Conversion between the life cycle of a query and its row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, update
 
 from quercus.labelling.lifecycle import NEVER, QueryLifecycle, QueryState
+from quercus.storage.clocks import Timestamps
+from quercus.storage.inserts import insert_rows
 from quercus.storage.prepared import Prepared
 from quercus.storage.schema import AnyRow, query
 
@@ -59,3 +61,18 @@ def write_lifecycles(
             for number, life, labeller in lifecycles
         ],
     )
+
+
+def insert_opened(
+    connection: Connection,
+    model_id: int,
+    rows: Iterable[tuple[int, int, int, bytes, bytes, int]],
+    now: Timestamps,
+) -> None:
+    """Insert open queries, each as number, instance, position, `asked`, `reason`, and version of the tree."""
+    columns = (
+        "number", "instance", "position", "asked", "reason", "tree_version",
+        "model_id", "state", "answers", "wanted", "created_at",
+    )  # fmt: skip
+    state = (model_id, int(QueryState.OPEN), 0, True, now.wall)
+    insert_rows(connection, query, columns, [(*row, *state) for row in rows])

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import sqlite
 
 from quercus.storage.backend import Backend
 from quercus.storage.errors import CorruptStore
-from quercus.storage.prepared import Prepared, Write, driver_of
+from quercus.storage.prepared import Prepared, driver_of
 from quercus.storage.sqlite import cells, objects, pushed_rows
 from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
 
@@ -39,10 +39,11 @@ class SqliteBackend(Backend):
         """Run a prepared statement through the driver; return its rows."""
         return prepared.fetch_by(driver_of(connection), values)
 
-    def write_together(self, connection: Connection, writes: Sequence[Write]) -> None:
-        """Write rows through the driver, one change after the other."""
-        for prepared, rows in writes:
-            prepared.write_by(driver_of(connection), rows)
+    def update_rows(
+        self, connection: Connection, prepared: Prepared, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Run a prepared update through the driver for each row."""
+        prepared.update_by(driver_of(connection), rows)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that has ``on_conflict_do_nothing``."""

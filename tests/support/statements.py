@@ -1,17 +1,17 @@
 """Sees what SQL is executed, by any store of this process."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, Table, event
 
 from quercus.storage.backend import Backend
 from quercus.storage.postgres.backend import PostgresBackend
-from quercus.storage.postgres.texts import text_of, text_together
-from quercus.storage.prepared import Prepared, Write
-from quercus.storage.sqlite.backend import SqliteBackend
+from quercus.storage.postgres.texts import insert_of_rows, text_of, update_of_rows
+from quercus.storage.prepared import Prepared
+from quercus.storage.sqlite.backend import SqliteBackend, _insert_text
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
 
 
 def _note_driver(patch: pytest.MonkeyPatch, backend: type[Backend], note: Callable[..., Any]) -> None:
-    fetch, write_together = backend.fetch, backend.write_together
+    fetch, update_rows, insert_rows = backend.fetch, backend.update_rows, backend.insert_rows
 
     def noted(connection: Connection, text: str, values: Any, many: bool = False) -> None:
         note(connection, connection.connection.cursor(), text, values, None, many)
@@ -46,14 +46,26 @@ def _note_driver(patch: pytest.MonkeyPatch, backend: type[Backend], note: Callab
             noted(connection, text_of(prepared)[0], values)
         return fetch(self, connection, prepared, values)
 
-    def write_noted(self: Backend, connection: Connection, writes: Sequence[Write]) -> None:
+    def update_noted(
+        self: Backend, connection: Connection, prepared: Prepared, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
         if backend is SqliteBackend:
-            for prepared, rows in writes:
-                sent = [tuple(row[name] for name in prepared._order) for row in rows]
-                noted(connection, prepared._text, sent, many=True)
+            sent = [tuple(row[name] for name in prepared._order) for row in rows]
+            noted(connection, prepared._text, sent, many=True)
         else:
-            noted(connection, text_together(tuple(prepared for prepared, _ in writes)), writes)
-        write_together(self, connection, writes)
+            noted(connection, update_of_rows(prepared).text, rows)
+        update_rows(self, connection, prepared, rows)
+
+    def insert_noted(
+        self: Backend, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Any]
+    ) -> None:
+        sent = [tuple(row) for row in rows]
+        if sent and backend is SqliteBackend:
+            noted(connection, _insert_text(table, tuple(columns)), sent, many=True)
+        elif sent:
+            noted(connection, insert_of_rows(table, tuple(columns)).text, sent)
+        insert_rows(self, connection, table, columns, sent)
 
     patch.setattr(backend, "fetch", fetch_noted)
-    patch.setattr(backend, "write_together", write_noted)
+    patch.setattr(backend, "update_rows", update_noted)
+    patch.setattr(backend, "insert_rows", insert_noted)
