@@ -1,15 +1,13 @@
 """The operations that each database does in its own way, found through the connection of a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, type_coerce
+from sqlalchemy.sql import Executable
 from sqlalchemy.types import NullType
 
 from quercus.storage.clocks import Timestamps
-
-if TYPE_CHECKING:
-    from quercus.storage.prepared import Prepared
 
 OPTION: Final = "quercus_backend"
 """Name of the execution option with which an engine names its backend."""
@@ -28,15 +26,15 @@ class Backend:
     """Execution options that keep the rows of a statement from being in memory all at once."""
 
     def fetch(
-        self, connection: Connection, prepared: "Prepared", values: Mapping[str, Any]
+        self, connection: Connection, statement: Executable, values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a prepared statement through the driver; return its rows."""
+        """Run a statement through the driver; return its rows."""
         raise NotImplementedError
 
     def update_rows(
-        self, connection: Connection, prepared: "Prepared", rows: Sequence[Mapping[str, Any]]
+        self, connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Run a prepared update for each row, at least one; see `Prepared.run_for_each`."""
+        """Run an update for each row, at least one; see `quercus.storage.prepared.Prepared.run_for_each`."""
         raise NotImplementedError
 
     def insert(self, table: Table) -> Any:

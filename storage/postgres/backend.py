@@ -13,13 +13,13 @@ import psycopg
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql import Executable
 
 from quercus.labelling.event import SOURCE, EventKind
 from quercus.storage.backend import Backend
 from quercus.storage.clocks import Timestamps
 from quercus.storage.postgres import objects
 from quercus.storage.postgres.texts import insert_of_rows, text_of, update_of_rows
-from quercus.storage.prepared import Prepared
 
 WRITTEN: Final = "quercus_written"
 """Key in a connection's `info`: the number of rows that were written through it."""
@@ -43,20 +43,20 @@ class PostgresBackend(Backend):
     object_faults = staticmethod(objects.object_faults)
 
     def fetch(
-        self, connection: Connection, prepared: Prepared, values: Mapping[str, Any]
+        self, connection: Connection, statement: Executable, values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a prepared statement through the driver; return its rows."""
-        text, constants = text_of(prepared)
+        """Run a statement through the driver; return its rows."""
+        text, constants = text_of(statement)
         with _cursor(connection) as cursor:
             cursor.execute(text, {**constants, **values}, prepare=True, binary=True)
             _note_written(connection, cursor)
             return cursor.fetchall() if cursor.description else []
 
     def update_rows(
-        self, connection: Connection, prepared: Prepared, rows: Sequence[Mapping[str, Any]]
+        self, connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Run a prepared update once for all rows."""
-        many = update_of_rows(prepared)
+        """Run an update once for all rows."""
+        many = update_of_rows(statement)
         _write(connection, many.text, many.arrays([each[name] for name in many.types] for each in rows))
 
     def insert(self, table: Table) -> Any:

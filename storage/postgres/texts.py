@@ -26,20 +26,19 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
+from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.sql.visitors import iterate, replacement_traverse
 from sqlalchemy.types import TypeEngine
-
-from quercus.storage.prepared import Prepared
 
 _DIALECT: Final = psycopg_dialect()  # type: ignore[no-untyped-call]
 _PLACE: Final = "place"
 
 
 @cache
-def text_of(prepared: Prepared) -> tuple[str, Mapping[str, Any]]:
+def text_of(statement: Executable) -> tuple[str, Mapping[str, Any]]:
     """Return the text of a statement, and the values of its constant parameters."""
-    compiled = cast(ClauseElement, prepared.statement).compile(dialect=_DIALECT)
+    compiled = cast(ClauseElement, statement).compile(dialect=_DIALECT)
     return str(compiled), {name: value for name, value in compiled.params.items() if value is not None}
 
 
@@ -69,9 +68,9 @@ def insert_of_rows(table: Table, columns: tuple[str, ...]) -> ManyRows:
 
 
 @cache
-def update_of_rows(prepared: Prepared) -> ManyRows:
+def update_of_rows(statement: Executable) -> ManyRows:
     """Return an update with the values of many rows for its parameters."""
-    one = cast(Update, prepared.statement)
+    one = cast(Update, statement)
     types = {
         each.key: _plain_type(each.type)
         for each in iterate(one)

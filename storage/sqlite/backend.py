@@ -10,12 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.sql import Executable
 
 from quercus.storage.backend import Backend
 from quercus.storage.errors import CorruptStore
-from quercus.storage.prepared import Prepared, driver_of
 from quercus.storage.sqlite import cells, objects, pushed_rows
 from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
+from quercus.storage.sqlite.texts import driver_of, fetch_by, update_by
 
 
 class SqliteBackend(Backend):
@@ -34,16 +35,16 @@ class SqliteBackend(Backend):
     printed = staticmethod(cells.printed)
 
     def fetch(
-        self, connection: Connection, prepared: Prepared, values: Mapping[str, Any]
+        self, connection: Connection, statement: Executable, values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
-        """Run a prepared statement through the driver; return its rows."""
-        return prepared.fetch_by(driver_of(connection), values)
+        """Run a statement through the driver; return its rows."""
+        return fetch_by(driver_of(connection), statement, values)
 
     def update_rows(
-        self, connection: Connection, prepared: Prepared, rows: Sequence[Mapping[str, Any]]
+        self, connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Run a prepared update through the driver for each row."""
-        prepared.update_by(driver_of(connection), rows)
+        """Run an update through the driver for each row."""
+        update_by(driver_of(connection), statement, rows)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that has ``on_conflict_do_nothing``."""

@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from quercus.storage.prepared import driver_of
+from quercus.storage.sqlite.texts import driver_of
 
 _IS_TEXT: Final = "quercus_is_text"
 

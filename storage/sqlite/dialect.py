@@ -19,13 +19,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.storage.backend import OPTION
 from quercus.storage.errors import StoreBusy, StoreError
-from quercus.storage.prepared import Prepared, Rows, driver_of
+from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.sqlite import planner
 from quercus.storage.sqlite.backend import SqliteBackend
 from quercus.storage.sqlite.disk_space import DiskSpace
 from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
 from quercus.storage.sqlite.store_file import StoreFile, file_url, path_of
+from quercus.storage.sqlite.texts import driver_of, fetch_by
 
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # connections beyond the pool; further threads wait
@@ -274,7 +275,7 @@ class SqliteDialect:
     def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows:
         """Return the rows of a statement, by the connection of `change_token`: five times as fast as a transaction."""
         with self._reading_connection(engine) as driver:
-            return statement.fetch_by(driver, values)
+            return fetch_by(driver, statement.statement, values)
 
     @contextmanager
     def _reading_connection(self, engine: Engine) -> Iterator[sqlite3.Connection]:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
-from quercus.storage.prepared import driver_of
 from quercus.storage.schema import REVISION_TABLE_SQL, metadata
+from quercus.storage.sqlite.texts import driver_of
 
 TRIGGERS: Final = "SELECT type, name, tbl_name FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
 _OBJECTS: Final = (

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from quercus.labelling.event import SOURCE, EventKind
 from quercus.storage.clocks import Timestamps
-from quercus.storage.prepared import driver_of
+from quercus.storage.sqlite.texts import driver_of
 
 FEWEST: Final = 8  # for fewer rows, `insert_rows` is as fast
 HAS_JSON: Final = sqlite3.sqlite_version_info >= (3, 38)  # since then, JSON is built in by default

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy.sql import Executable
 
 from quercus.storage.backend import Backend
 from quercus.storage.postgres.backend import PostgresBackend
 from quercus.storage.postgres.texts import insert_of_rows, text_of, update_of_rows
-from quercus.storage.prepared import Prepared
+from quercus.storage.sqlite import texts as sqlite_texts
 from quercus.storage.sqlite.backend import SqliteBackend, _insert_text
 
 
@@ -37,24 +38,25 @@ def _note_driver(patch: pytest.MonkeyPatch, backend: type[Backend], note: Callab
         note(connection, connection.connection.cursor(), text, values, None, many)
 
     def fetch_noted(
-        self: Backend, connection: Connection, prepared: Prepared, values: Mapping[str, Any]
+        self: Backend, connection: Connection, statement: Executable, values: Mapping[str, Any]
     ) -> Any:
         if backend is SqliteBackend:
-            given = {**prepared._constants, **values}
-            noted(connection, prepared._text, tuple(given[name] for name in prepared._order))
+            text, constants, order, _ = sqlite_texts.text_of(statement)
+            given = {**constants, **values}
+            noted(connection, text, tuple(given[name] for name in order))
         else:
-            noted(connection, text_of(prepared)[0], values)
-        return fetch(self, connection, prepared, values)
+            noted(connection, text_of(statement)[0], values)
+        return fetch(self, connection, statement, values)
 
     def update_noted(
-        self: Backend, connection: Connection, prepared: Prepared, rows: Sequence[Mapping[str, Any]]
+        self: Backend, connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]
     ) -> None:
         if backend is SqliteBackend:
-            sent = [tuple(row[name] for name in prepared._order) for row in rows]
-            noted(connection, prepared._text, sent, many=True)
+            text = sqlite_texts.text_of(statement)
+            noted(connection, text.text, [tuple(row[name] for name in text.order) for row in rows], many=True)
         else:
-            noted(connection, update_of_rows(prepared).text, rows)
-        update_rows(self, connection, prepared, rows)
+            noted(connection, update_of_rows(statement).text, rows)
+        update_rows(self, connection, statement, rows)
 
     def insert_noted(
         self: Backend, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Any]

@@ -8,8 +8,6 @@ from scipy.sparse.csgraph import connected_components
 TYPES_ALONE = [
     # the results are generated, and their base classes and tables in notebooks name them
     [f"quercus.client.{name}" for name in ("additions", "classifications", "notebooks", "results")],
-    # a prepared statement is run by a backend, whose methods take it
-    [f"quercus.storage.{name}" for name in ("backend", "prepared")],
 ]
 
 

@@ -12,11 +12,11 @@ from support import words
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AgendaEntry, NotFound, QueryState, Step, Store
 from quercus.storage.log.event_log import history_of
-from quercus.storage.prepared import driver_of
 from quercus.storage.queries import agenda
 from quercus.storage.queries.agenda import Publication, publish_tree
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import model, query, query_history
+from quercus.storage.sqlite.texts import driver_of
 
 
 def test_old_tree_versions_are_removed(store, helper):

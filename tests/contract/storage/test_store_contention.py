@@ -36,7 +36,8 @@ from quercus.storage import (
     rows,
 )
 from quercus.storage.admin.verify import verify_store
-from quercus.storage.prepared import Prepared, driver_of
+from quercus.storage.prepared import Prepared
+from quercus.storage.sqlite.texts import driver_of
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
 WAIT_S = 30.0
