@@ -13,11 +13,14 @@ import psycopg
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from quercus.labelling.event import SOURCE, EventKind
 from quercus.storage.backend import Backend
 from quercus.storage.clocks import Timestamps
+from quercus.storage.json_values import JsonElements, OneOf
 from quercus.storage.postgres import objects
 from quercus.storage.postgres.texts import insert_of_rows, text_of, update_of_rows
 
@@ -90,6 +93,18 @@ class PostgresBackend(Backend):
         """Set the sequence of the table's keys."""
         sequence = func.pg_get_serial_sequence(table.name, "id")
         connection.execute(select(func.setval(sequence, last)))
+
+
+@compiles(JsonElements, "postgresql")
+def _elements_text(called: JsonElements, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"json_array_elements_text{compiler.process(called.clause_expr, **kw)}"
+
+
+@compiles(OneOf, "postgresql")
+def _one_of_text(called: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    # The planner turns IN into a join, and without statistics reads all rows of a model.
+    column, values = (compiler.process(each, **kw) for each in called.clauses)
+    return f"{column} = ANY (ARRAY{values})"
 
 
 @contextmanager

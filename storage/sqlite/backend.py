@@ -10,10 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from quercus.storage.backend import Backend
 from quercus.storage.errors import CorruptStore
+from quercus.storage.json_values import JsonElements, OneOf
 from quercus.storage.sqlite import cells, objects, pushed_rows
 from quercus.storage.sqlite.error_meanings import DRIVER_ERRORS
 from quercus.storage.sqlite.texts import driver_of, fetch_by, update_by
@@ -62,6 +65,17 @@ class SqliteBackend(Backend):
         changed = connection.execute(text("UPDATE sqlite_sequence SET seq = :last WHERE name = :name"), known)
         if not changed.rowcount:
             connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), known)
+
+
+@compiles(JsonElements, "sqlite")
+def _elements_text(called: JsonElements, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"json_each{compiler.process(called.clause_expr, **kw)}"
+
+
+@compiles(OneOf, "sqlite")
+def _one_of_text(called: OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = (compiler.process(each, **kw) for each in called.clauses)
+    return f"{column} IN {values}"
 
 
 @cache
