@@ -10,7 +10,7 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -133,44 +133,51 @@ class DamageInterceptor(WrappingInterceptor):
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> Any:
-                async with self._explaining(request, streams_in) as asked:
-                    return await behaviour(asked, context)
+                asked = _Newest(request) if streams_in else None
+                try:
+                    return await behaviour(request if asked is None else asked.read(), context)
+                except Exception as error:
+                    await self._raise_damage(error, request if asked is None else asked.newest)
+                    raise
 
             return explained
 
         def stream(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
-                async with (
-                    self._explaining(request, streams_in) as asked,
-                    aclosing(behaviour(asked, context)) as responses,
-                ):
-                    async for response in responses:
-                        yield response
+                asked = _Newest(request) if streams_in else None
+                try:
+                    async with aclosing(
+                        behaviour(request if asked is None else asked.read(), context)
+                    ) as responses:
+                        async for response in responses:
+                            yield response
+                except Exception as error:
+                    await self._raise_damage(error, request if asked is None else asked.newest)
+                    raise
 
             return explained
 
         return wrap_handler(handler, unary=unary, stream=stream)
 
-    @asynccontextmanager
-    async def _explaining(self, request: Any, streams_in: bool) -> AsyncIterator[Any]:
-        """Replace an unexpected error by one about damage, if the newest request names a damaged model."""
-        newest = None if streams_in else request
+    async def _raise_damage(self, error: Exception, newest: Any) -> None:
+        """Raise an error about damage if an error is unexpected and the newest request names a damaged model."""
+        is_unexpected = to_failure(error) is None or isinstance(
+            error, DecodeError | CorruptStore | UnreadableLabel
+        )
+        if isinstance(error, aio.AbortError) or not is_unexpected or is_out_of_memory(error) or newest is None:
+            return
+        for model in named_models(newest):
+            if model != ANY and (found := await self._damaged.find_damage(model)):
+                raise CorruptStore(f"model {model} is damaged: {found}") from error
 
-        async def requests() -> AsyncIterator[Any]:
-            nonlocal newest
-            async for newest in request:
-                yield newest
 
-        try:
-            yield requests() if streams_in else request
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            is_unexpected = to_failure(error) is None or isinstance(
-                error, DecodeError | CorruptStore | UnreadableLabel
-            )
-            if is_unexpected and not is_out_of_memory(error) and newest is not None:
-                for model in named_models(newest):
-                    if model != ANY and (found := await self._damaged.find_damage(model)):
-                        raise CorruptStore(f"model {model} is damaged: {found}") from error
-            raise
+class _Newest:
+    """The requests of a stream, of which it remembers the newest."""
+
+    def __init__(self, requests: AsyncIterator[Any]) -> None:
+        self._requests = requests
+        self.newest: Any = None
+
+    async def read(self) -> AsyncIterator[Any]:
+        async for self.newest in self._requests:
+            yield self.newest
