@@ -133,26 +133,24 @@ class DamageInterceptor(WrappingInterceptor):
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> Any:
-                asked = _Newest(request) if streams_in else None
+                asked = _Asked(request, streams_in)
                 try:
-                    return await behaviour(request if asked is None else asked.read(), context)
+                    return await behaviour(asked.given, context)
                 except Exception as error:
-                    await self._raise_damage(error, request if asked is None else asked.newest)
+                    await self._raise_damage(error, asked.newest)
                     raise
 
             return explained
 
         def stream(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
-                asked = _Newest(request) if streams_in else None
+                asked = _Asked(request, streams_in)
                 try:
-                    async with aclosing(
-                        behaviour(request if asked is None else asked.read(), context)
-                    ) as responses:
+                    async with aclosing(behaviour(asked.given, context)) as responses:
                         async for response in responses:
                             yield response
                 except Exception as error:
-                    await self._raise_damage(error, request if asked is None else asked.newest)
+                    await self._raise_damage(error, asked.newest)
                     raise
 
             return explained
@@ -161,23 +159,25 @@ class DamageInterceptor(WrappingInterceptor):
 
     async def _raise_damage(self, error: Exception, newest: Any) -> None:
         """Raise an error about damage if an error is unexpected and the newest request names a damaged model."""
-        is_unexpected = to_failure(error) is None or isinstance(
+        if newest is None or isinstance(error, aio.AbortError) or is_out_of_memory(error):
+            return
+        if to_failure(error) is not None and not isinstance(
             error, DecodeError | CorruptStore | UnreadableLabel
-        )
-        if isinstance(error, aio.AbortError) or not is_unexpected or is_out_of_memory(error) or newest is None:
+        ):
             return
         for model in named_models(newest):
             if model != ANY and (found := await self._damaged.find_damage(model)):
                 raise CorruptStore(f"model {model} is damaged: {found}") from error
 
 
-class _Newest:
-    """The requests of a stream, of which it remembers the newest."""
+class _Asked:
+    """What a call asks, to be `given` to its handler: a request or a stream, of which it remembers the `newest`."""
 
-    def __init__(self, requests: AsyncIterator[Any]) -> None:
-        self._requests = requests
-        self.newest: Any = None
+    def __init__(self, request: Any, streams_in: bool) -> None:
+        self.newest = None if streams_in else request
+        self.given = self._read(request) if streams_in else request
 
-    async def read(self) -> AsyncIterator[Any]:
-        async for self.newest in self._requests:
-            yield self.newest
+    async def _read(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            self.newest = request
+            yield request
