@@ -12,6 +12,6 @@ WHOLE_NUMBERS: Final[Mapping[int, tuple[int, int]]] = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
-"""By protobuf's type of C++, which is that of ``int32``, ``sint32`` and ``sfixed32`` alike."""
+"""The range of each type of C++, which ``int32``, ``sint32`` and ``sfixed32`` share."""
 NUMBERS: Final = (-sys.float_info.max, sys.float_info.max)
-"""Of ``double``, which beside these can hold infinity and NaN."""
+"""The finite range of ``double``."""
