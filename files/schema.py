@@ -472,7 +472,7 @@ class Binding:
             except ValueError as error:
                 raise self.table.error(record, k, str(error)) from None
             if found is None:
-                raise self.table.error(record, k, no_number(cell))
+                raise self.table.error(record, k, no_number(self.table, cell))
             return found
 
         return read
