@@ -498,10 +498,15 @@ class Server:
         return kind.encode() + b"\n" + text
 
 
-def serve(config: Config) -> None:
+def serve(config: Config, announce: Callable[[str], None]) -> None:
     """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
 
     SIGHUP calls `Server.reload_files`.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    announce : called with the server's address once it accepts calls.
 
     Raises
     ------
@@ -514,7 +519,7 @@ def serve(config: Config) -> None:
     except PluginError as error:
         raise BadStart(f"plugins: {error.reason}") from None
     sys.setswitchinterval(SWITCH_S)
-    run_event_loop(run_server(config, lambda address: print(f"listening on {address}", flush=True)))
+    run_event_loop(run_server(config, announce))
 
 
 def run_event_loop(main: Coroutine[Any, Any, None]) -> None:

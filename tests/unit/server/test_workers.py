@@ -162,7 +162,7 @@ def test_a_system_that_divides_no_connections_is_told_so(monkeypatch: pytest.Mon
     monkeypatch.setattr(parent, "SHARES_PORTS", False)
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(BadStart, match=r"workers: is 2, and darwin does not divide .*: leave workers at 1"):
-        parent.serve_with_workers(Config(workers=2))
+        parent.serve_with_workers(Config(workers=2), print)
 
 
 def test_sockets_lie_in_a_private_folder_with_a_short_path(
