@@ -171,7 +171,7 @@ class DamageInterceptor(WrappingInterceptor):
 
 
 class _Asked:
-    """What a call asks, to be `given` to its handler: a request or a stream, of which it remembers the `newest`."""
+    """The request or requests of a call, to be `given` to its handler; it remembers the `newest`."""
 
     def __init__(self, request: Any, streams_in: bool) -> None:
         self.newest = None if streams_in else request
