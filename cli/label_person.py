@@ -23,12 +23,12 @@ from quercus.client.results import Answer as GivenAnswer
 from quercus.client.results import Query
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.view.answers import CANNOT_TELL
-from quercus.view.terminal.guidance import guidance_parts
 from quercus.view.terminal.queries import (
     MOST_KEYS,
     TERMS_TEXT,
     answer_list,
     answer_screen,
+    guidance_parts,
     help_text,
     neighbour_list,
     print_parts,

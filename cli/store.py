@@ -166,7 +166,7 @@ def export(
     """
     kind = format_for(file, otherwise="")
     if for_spreadsheets and kind != "csv":
-        raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
+        raise typer.BadParameter(f"--for-spreadsheets is for .csv files, and {file.name} is not one")
     refuse_existing(file, force)
     with opened_store("export", store) as opened:
         from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)

@@ -6,20 +6,18 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from quercus.client.aio import Client
-from quercus.client.results import Caller
+from quercus.client.results import Caller, Learner, NewToken, Tree
+from quercus.console.bulk import BulkPlan
 from quercus.console.half_made import ModelMaking
-
-if TYPE_CHECKING:
-    from quercus.client.results import NewToken, Tree
-    from quercus.console.bulk import BulkPlan
-    from quercus.console.labeller_queue import LabellerQueue
-    from quercus.console.pages.create import Upload
+from quercus.console.labeller_queue import LabellerQueue
+from quercus.console.model_plan import FileGuess
 
 IDLE_S = 8 * 3600.0
 MAX_SESSIONS = 1000
@@ -27,6 +25,24 @@ MAX_PER_CALLER = 20
 MAX_FAILURES = 10
 FAILURES_S = 300.0
 MAX_ADDRESSES = 10_000
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An uploaded file; it is deleted when the session ends or another one replaces it.
+
+    It is kept with the learners that the server had then, so that its form can be shown during an outage.
+    """
+
+    folder: tempfile.TemporaryDirectory[str]
+    path: Path
+    name: str
+    guess: FileGuess
+    learners: tuple[Learner, ...]
+
+    def remove(self) -> None:
+        """Delete it."""
+        self.folder.cleanup()
 
 
 @dataclass

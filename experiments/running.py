@@ -13,7 +13,7 @@ from quercus.experiments.results import ExperimentJob, Measurement, Results
 
 @dataclass(frozen=True)
 class UnsuitableData:
-    """A cell that cannot be: the learner does not take such data."""
+    """A cell that cannot be run, because the learner does not accept such data."""
 
     cell: ExperimentJob
     reason: str

@@ -1,7 +1,7 @@
 """Sizes of the packed buffers of an Arrow file, read before they are unpacked.
 
 pyarrow unpacks a batch whole: one of a kilobyte that holds zeros may take gigabytes. Each of its packed buffers begins
-with its size; where the buffers are stands in a FlatBuffer before them.
+with its unpacked size; a FlatBuffer before them says where they are.
 
 Sources: Message.fbs and File.fbs of the Arrow columnar format,
 https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc; the layout of
@@ -20,7 +20,7 @@ _END: Final = 10
 
 
 def unpacked_sizes(source: Any, *, is_file: bool) -> Iterator[int]:
-    """Yield the size to which each packed buffer says that it unpacks.
+    """Yield the unpacked size that each packed buffer declares.
 
     Parameters
     ----------

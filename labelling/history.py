@@ -168,10 +168,12 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
 
 def overrules(words: LabelEvent) -> bool:
     """Return whether a label overrules others: an adjudication, a mark, or a correction of another's answer."""
-    of_another = words.former is not None and words.former.event.author != words.event.author
-    return words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED) or (
-        words.kind is LabelKind.CORRECTED and of_another
-    )
+    if words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED):
+        return True
+    former = words.former
+    if words.kind is not LabelKind.CORRECTED or former is None:
+        return False
+    return former.event.author != words.event.author or overrules(former)
 
 
 def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:

@@ -71,7 +71,7 @@ class AttributeView:
         check_text(self.description, "description", MAX_DESCRIPTION)
         check_text(self.format, "format", MAX_TITLE)
         if self.format and _FORMAT.fullmatch(self.format) is None:
-            raise InvalidInput("format", f"is {shown(self.format)}, must be as .2f, .3g, .1e or .0%")
+            raise InvalidInput("format", f"is {shown(self.format)}, must be like .2f, .3g, .1e or .0%")
 
 
 @dataclass(frozen=True, slots=True)

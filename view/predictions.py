@@ -1,12 +1,16 @@
-"""Prediction sets of stated coverage in words, for the terminal and the console."""
+"""Prediction sets and the doubt about a class in words, for the terminal and the console."""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from quercus.client.classifications import CoverageBasis, PredictionSets
 from quercus.specification.shares import percent_text
 from quercus.view.words import counted
+
+NO_DOUBT: Final = 0.005
+"""Bits of doubt below which there is none in words."""
 
 
 def share_text(coverage: float) -> str:
@@ -65,3 +69,27 @@ def scores_needed(coverage: float) -> int:
     [1, 4, 9, 19, 99]
     """
     return math.ceil(coverage / (1.0 - coverage) - 1e-9)
+
+
+def doubt_text(overlap: float, ignorance: float) -> str:
+    """Return which part of the doubt labels can settle, and how many bits it has of either kind.
+
+    Examples
+    --------
+    >>> doubt_text(0.52, 0.29)
+    'more labels can settle 36 % of the doubt; classes are alike in the rest (ignorance 0.29, overlap 0.52 bits)'
+    >>> doubt_text(0.0, 0.29), doubt_text(0.0, 0.001)
+    ('more labels can settle the doubt (ignorance 0.29 bits)', 'no doubt')
+    >>> doubt_text(0.52, 0.0)
+    'more labels can hardly settle the doubt: classes are alike here (overlap 0.52 bits)'
+    """
+    total = overlap + ignorance
+    if total < NO_DOUBT:
+        return "no doubt"
+    if overlap < NO_DOUBT:
+        return f"more labels can settle the doubt (ignorance {ignorance:.2f} bits)"
+    if ignorance < NO_DOUBT:
+        return f"more labels can hardly settle the doubt: classes are alike here (overlap {overlap:.2f} bits)"
+    bits = f"ignorance {ignorance:.2f}, overlap {overlap:.2f} bits"
+    share = percent_text(ignorance / total)
+    return f"more labels can settle {share} of the doubt; classes are alike in the rest ({bits})"

@@ -18,11 +18,10 @@ from quercus.client.values import Between
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
-from quercus.specification.doubt import doubt_text
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
 from quercus.view.models import nominal_names
-from quercus.view.predictions import coverage_text, share_text
+from quercus.view.predictions import coverage_text, doubt_text, share_text
 from quercus.view.svg.intervals import share_bars
 
 MAX_ATTRIBUTES = 300

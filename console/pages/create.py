@@ -21,7 +21,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.places import faults_of, plain_text
-from quercus.client.results import Learner
 from quercus.client.specifications import Specification
 from quercus.console.learner_form import LearnerForm
 from quercus.console.model_plan import (
@@ -30,12 +29,11 @@ from quercus.console.model_plan import (
     KEEP,
     KINDS,
     NO_ROWS,
-    FileGuess,
     ModelPlan,
     guess_file,
 )
 from quercus.console.row_parts import item_address
-from quercus.console.sessions import Session
+from quercus.console.sessions import Session, Upload
 from quercus.console.web import (
     check_may,
     console_of,
@@ -77,24 +75,6 @@ _ADVICE = (
     (r"name them all with --classes A,B,C", "type them all"),
 )
 """Advice of `quercus models create` in errors about files, with its replacement on this page."""
-
-
-@dataclass(frozen=True)
-class Upload:
-    """An uploaded file; it is deleted when the session ends or another one replaces it.
-
-    It is kept with the learners that the server had then, so that its form can be shown during an outage.
-    """
-
-    folder: tempfile.TemporaryDirectory[str]
-    path: Path
-    name: str
-    guess: FileGuess
-    learners: tuple[Learner, ...]
-
-    def remove(self) -> None:
-        """Delete it."""
-        self.folder.cleanup()
 
 
 async def progress(request: Request) -> Response:

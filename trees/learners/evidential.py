@@ -196,7 +196,7 @@ def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw 
     for k, some in enumerate(cuts or ()):
         rising = np.array(some)
         if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
-            raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
+            raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and in ascending order")
     rules = TableRules.of(table, learner, cuts)
     decided = list(decide_nodes(root_node(rules.table), rules, draw))
     tree = tree_of(decided, rules)

@@ -45,7 +45,7 @@ class Cells:
                 )
             object.__setattr__(self, name, np.ascontiguousarray(array))
         if self.start.size == 0 or self.start[0] != 0 or self.start[-1] != self.ids.size:
-            raise InvalidInput("start", f"must lead from 0 to the number of entries, {self.ids.size}")
+            raise InvalidInput("start", f"must begin at 0 and end at the number of entries, {self.ids.size}")
         if self.counts.size != self.ids.size:
             raise InvalidInput("counts", f"are {self.counts.size}; there are {self.ids.size} ids")
 

@@ -1,4 +1,4 @@
-"""The screen of a labeller: the instance, the current belief, the reason of the query, the keys."""
+"""The screen of a labeller: the instance, the current belief, the reason of the query, the keys, the guidelines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from rich.text import Text
 
 from quercus.client.guess import guess_of
 from quercus.client.keys import GRADES, KEY_RULE, Grade, labelling_keys
-from quercus.client.results import Answer, Model, Neighbour, Query
+from quercus.client.results import Answer, Example, Model, Neighbour, Query
 from quercus.specification.console import SEND_DELAY_S
 from quercus.specification.shares import decimal_text
 from quercus.view.answers import answer_text, moment_text
 from quercus.view.bars import hollow_bar, interval_line, sparkline
+from quercus.view.guidance import by_class, example_values, paragraphs_of
 from quercus.view.queries import QueryDescription, describe_query, fold_values, gain_text, question_text
 from quercus.view.rows import ShownItem, ShownValue, shown_curves, shown_values, value_text
 from quercus.view.words import TERMS, is_vacuous
@@ -289,3 +290,16 @@ def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
     """Print several parts."""
     for part in parts:
         console.print(part)
+
+
+def guidance_parts(model: Model, examples: Sequence[Example]) -> Iterator[RenderableType]:
+    """Yield the guidelines of a model, and its examples by class."""
+    guidance = model.specification.guidance
+    for paragraph in paragraphs_of("" if guidance is None else guidance.text):
+        yield Text("\n".join("".join(part.text for part in line) for line in paragraph) + "\n")
+    for name, rows in by_class(examples, model.specification.classes).items():
+        yield Text(name, style="bold")
+        for each in rows:
+            values = ", ".join(f"{title} {text}" for title, text in example_values(each, model))
+            remark = f": {each.remark}" if each.remark else ""
+            yield Text.assemble("  ", each.instance, remark, (f"  ({values})", "dim"))

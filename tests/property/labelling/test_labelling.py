@@ -18,6 +18,7 @@ from support.ledger import LabellerVoice, Ledger, conflict
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.labelling import answers, statements
+from quercus.labelling.adjudication import Adjudication, adjudicate
 from quercus.labelling.answers import Amendment, Effects, LabelledInstance, Words
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
@@ -26,6 +27,7 @@ from quercus.labelling.history import known_contour
 from quercus.labelling.leasing import Idle, Usage, remaining_budget, why_late_answer_is_beyond
 from quercus.labelling.lifecycle import (
     NEVER,
+    Evict,
     Extend,
     GrantedLease,
     HeldQuery,
@@ -46,7 +48,7 @@ OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
 SIZE, LABELLERS = 3, ("ann", "bob", "cleo", "dora")
 PUSHED = dict(enumerate([(1.0, 1.0, 1.0), (1.0, 1.0, 0.0), (0.0, 1.0, 0.0)] * 3, 1))
 SETS = [frozenset(each) for each in ((0,), (0,), (1,), (2,), (0, 1), (0, 1, 2))]
-STEPS = 120
+STEPS = 200
 
 
 def data(names: frozenset[int]) -> bytes:
@@ -155,6 +157,9 @@ class Walk:
         self.did = Counter[str]()
         self.rows: dict[int, int] = {}  # of the instance of a gold question the one that it is about
         self.marks: dict[int, frozenset[int]] = {}
+        self.rulings: dict[
+            int, tuple[str, frozenset[int] | None]
+        ] = {}  # the last adjudication of each instance
         self.overrulers: set[tuple[int, str]] = set()  # who put an answer into the place of another's
 
     # The walk's own bookkeeping: the part of a store
@@ -199,6 +204,10 @@ class Walk:
     def pick(self) -> Lease | None:
         return self.chance.choice(self.leases[-5:]) if self.leases else None
 
+    def ruled(self, instance: int) -> frozenset[int] | None:
+        """The label that overrules all others: the mark, else the adjudication that stands."""
+        return self.marks.get(instance, self.rulings.get(instance, ("", None))[1])
+
     def voice(self, names: frozenset[int], reliability: float) -> LabellerVoice:
         return LabellerVoice(len(self.log), names, reliability)
 
@@ -220,7 +229,7 @@ class Walk:
                 self.note("unwanted", number)
         _, ledgers, _ = self.slow.replay(self.now)
         for instance in sorted(wanted - live.keys()):
-            if not ledgers[instance].is_settled and instance not in self.marks:
+            if not ledgers[instance].is_settled and self.ruled(instance) is None:
                 number = len(self.lives) + 1
                 self.lives[number], self.instances[number] = QueryLifecycle(), instance
                 self.note("open", number, instance)
@@ -320,9 +329,9 @@ class Walk:
         query = queries[number]
         mine = ledgers[query["instance"]].query(number)
         change = Amendment(who, None if names is None else data(names), reliability)
+        voice = None if names is None else self.voice(names, reliability)
         life = after_expiry(self.lives[number], self.now)
         is_own = who in mine.answers or who in mine.ever or mine.refused == who
-        self.overrulers |= {(number, who)} if who not in mine.answers and who not in mine.ever else set()
         try:
             _, effects = answers.amend(number, life, change, self.of(query["instance"]))
         except Refused:
@@ -333,12 +342,13 @@ class Walk:
         if effects is None:
             return
         assert mine.answers or mine.refused or mine.ever
+        self.overrulers |= {(number, who)} if who not in mine.answers and who not in mine.ever else set()
         self.apply(number, effects)
-        if names is None:
+        if voice is None:
             self.standing.discard((number, who))
             self.note("undo", number, who)
         else:
-            self.note("correct", number, who, self.voice(names, reliability))
+            self.note("correct", number, who, voice)
 
     def state(self) -> None:
         instance, who = self.chance.choice(list(PUSHED)), self.chance.choice(LABELLERS)
@@ -369,6 +379,41 @@ class Walk:
             if self.instances[number] == instance and after_expiry(life, self.now).state in (OPEN, LEASED):
                 self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
                 self.note("unwanted", number)
+
+    def adjudicate(self) -> None:
+        instance = self.chance.choice([*PUSHED, *self.rulings, *self.rulings])
+        who, names = self.chance.choice(LABELLERS[:2]), self.chance.choice([None, None, *SETS])
+        last = self.rulings.get(instance, ("", None))
+        is_labelled = any(
+            (what in ("answer", "correct") and self.row_of(number) == instance)
+            or (what == "state" and rest[0] == instance)
+            for what, number, *rest in self.slow.calls
+        )
+        given = Adjudication(who, None if names is None else data(names))
+        try:
+            outcome, events = adjudicate(given, self.of(instance))
+        except Refused:
+            assert not is_labelled or (names is None and last[1] is None)
+            self.did["refused"] += 1
+            return
+        assert outcome.repeated == (not events) == (last == (who, names))
+        if not events:
+            return
+        assert is_labelled
+        assert names is not None or last[1] is not None
+        assert [event.kind for event in events] == [EventKind.ADJUDICATION, EventKind.CORRECTION]
+        self.log += events
+        self.counts.update(conflicts=sum(event.conflict for event in events))
+        self.rulings[instance] = who, names
+        self.did["adjudicate" if names is not None else "retreat"] += 1
+        for number, life in self.lives.items():
+            if self.instances[number] == instance and after_expiry(life, self.now).state in (OPEN, LEASED):
+                self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
+                self.note("unwanted", number)
+
+    def row_of(self, number: int) -> int:
+        """The row that a query is about, also if it is a gold question."""
+        return self.rows.get(self.instances[number], self.instances[number])
 
     def mark(self) -> None:
         instance, names = self.chance.choice(list(PUSHED)), self.chance.choice([None, *SETS[:5]])
@@ -440,6 +485,22 @@ class Walk:
         self.lives[lease.number] = held.after(Extend(held.given.lease, ends), self.now)
         self.note("extend", lease.number, ends)
 
+    def evict(self) -> None:
+        if not self.lives:
+            return
+        queries, _, _ = self.slow.replay(self.now)
+        leased = [number for number, query in queries.items() if query["state"] is LEASED]
+        number = self.chance.choice(leased or list(self.lives))
+        query = queries[number]
+        if not leased:
+            with pytest.raises(Refused):
+                apply_event(self.lives[number], Evict(), self.now)
+            return
+        self.lives[number] = apply_event(self.lives[number], Evict(), self.now)
+        next(lease for lease in self.leases if lease.token == query["holder"]).given_up = True
+        self.note("return", number, NEVER)
+        self.did["evict"] += 1
+
     def change(self) -> None:
         kind = self.chance.choice(("policy", "budget", "budget"))
         if kind == "policy":
@@ -467,8 +528,8 @@ class Walk:
         for instance, pushed in PUSHED.items():
             known = known_contour(self.of(instance).said, SIZE)
             told = ledgers[instance].contour(pushed)
-            if instance in self.marks:
-                told = [float(k in self.marks[instance]) for k in range(SIZE)]
+            if (ruled := self.ruled(instance)) is not None:
+                told = [float(k in ruled) for k in range(SIZE)]
                 told = (
                     [a * b for a, b in zip(told, pushed, strict=True)]
                     if any(map(min, told, pushed))
@@ -513,11 +574,24 @@ def test_labelling_is_what_the_slow_model_says(seed: int) -> None:
         + [walk.back, walk.extend]
     )
     steps += [walk.state, walk.change, walk.change, lambda: walk.answer(refuses=True)]
-    steps += [walk.mark, walk.ask_gold, walk.ask_gold]
+    steps += [walk.mark, walk.ask_gold, walk.ask_gold, walk.adjudicate, walk.adjudicate, walk.evict]
     for _ in range(STEPS):
         if walk.chance.random() < 0.15:
             walk.now += walk.chance.choice((5.0, 25.0))
         walk.chance.choice(steps)()
         walk.check()
-    walk_kinds = {"open", "lease", "answer", "refused", "mark", "gold"}
+    walk_kinds = {"open", "lease", "answer", "refused", "mark", "gold", "adjudicate", "evict"}
     assert walk_kinds <= walk.did.keys()
+
+
+def test_who_corrects_another_twice_has_not_answered() -> None:
+    walk = Walk(0)
+    walk.log += mark_events(Mark("a", data(frozenset({0}))), "lead", walk.of(1))
+    for kind, who in (
+        (EventKind.ANSWER, "ann"),
+        (EventKind.CORRECTION, "bob"),
+        (EventKind.CORRECTION, "bob"),
+    ):
+        label = data(frozenset({len(walk.log) % 3}))
+        walk.log.append(walk.of(1).event(1, kind, label, who, query=1, gold=True))
+    assert gold_scores([walk.of(1).said], SIZE) == {}

@@ -31,7 +31,7 @@ def test_a_curve_with_the_largest_positions_can_be_drawn() -> None:
     [
         (lambda: AttributeView("a", title="t" * 201), "title", "at most 200"),
         (lambda: AttributeView("a", description="t" * 2001), "description", "at most 2,000"),
-        (lambda: AttributeView("a", format="{0.__class__}"), "format", "must be as .2f"),
+        (lambda: AttributeView("a", format="{0.__class__}"), "format", "must be like .2f"),
         (lambda: SeriesView("", ("a", "b")), "title", "is empty"),
         (lambda: SeriesView("t", ("a",)), "attributes", "must be at least 2"),
         (lambda: SeriesView("t", ("a", "a")), "attributes[1]", "distinct"),

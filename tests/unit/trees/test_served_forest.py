@@ -8,10 +8,17 @@ import pytest
 from numpy.typing import NDArray
 from property.trees.test_memory_forest import world
 
-from quercus.kernels.forest import bayes_estimates, codes_of, derived_key, goes_left, names_key
+from quercus.kernels.forest import (
+    bayes_estimates,
+    codes_of,
+    derived_key,
+    goes_left,
+    names_key,
+    served_predictions,
+)
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.publishing import served_members
-from quercus.trees.memory_forest.served import ServedMembers, bayes_columns
+from quercus.trees.memory_forest.served import BayesTable, ServedMembers, bayes_columns
 from quercus.trees.memory_forest.share_bounds import share_bounds
 from quercus.trees.memory_forest.stored import columns_of, members_of
 
@@ -165,3 +172,37 @@ def test_columns_that_lie_anywhere_in_memory_are_read() -> None:
         raw = b"x" + column.tobytes()
         columns[name] = np.frombuffer(raw, column.dtype, column.size, 1).reshape(column.shape)
     np.testing.assert_array_equal(members_of(columns, 3).predict(rows).theta, members.predict(rows).theta)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 199, 200, 257])
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 40])
+def test_a_number_has_the_code_of_its_place_among_the_cuts(count: int, rows: int) -> None:
+    rng = np.random.default_rng(count + rows)
+    cuts = np.unique(rng.normal(size=2 * count).round(3))[:count]
+    values = np.stack([rng.choice([*cuts, 0.1, np.inf, -np.inf], rows), rng.normal(size=rows)], axis=1)
+    known = np.concatenate([cuts, cuts])
+    expected = 1 + np.searchsorted(cuts, values, side="right")
+    values[::5, 0], expected[::5, 0] = np.nan, 0
+    found = codes_of(values, np.array([False, False]), known, np.array([len(cuts), len(cuts)]))
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("weight", [1.0, 20.0, 1e3, 1e6])
+@pytest.mark.parametrize("level", [0.01, 0.75, 0.999])
+def test_bounds_of_naive_bayes_are_those_of_shares(weight: float, level: float) -> None:
+    log_odds = np.concatenate([np.linspace(-36, 36, 73), np.linspace(-600, 600, 13)])
+    likeliest = 1.0 / (1.0 + np.exp(-log_odds))
+    theta = np.stack([likeliest, 1.0 - likeliest], axis=1)
+    none, depth = np.empty(0, np.int64), np.log(level) / weight
+    # near its top, a likelihood changes less than its rounding error
+    rounding = 1e-14 + 2e-15 / np.sqrt(-depth)
+    for prior in theta[(theta > 0.0).all(axis=1)]:
+        table = BayesTable(weight, prior, np.empty((0, 2)), np.empty((0, 2)), ())
+        _, mine, belief, plausibility = served_predictions(
+            np.empty(0, np.bool_), np.empty((0, 4), np.int32), none, np.empty(0, np.uint64), np.empty((0, 6)), none,
+            np.empty(0), np.empty(0), *bayes_columns([table], 2), np.array([depth]), np.ones(1),
+            np.empty((1, 0)), np.empty((1, 0), np.uint16), 1.0, 0.0,
+        )  # fmt: skip
+        lower, upper = share_bounds(mine, weight, level)
+        np.testing.assert_allclose(belief, lower, atol=rounding, rtol=0)
+        np.testing.assert_allclose(plausibility, upper, atol=rounding, rtol=0)

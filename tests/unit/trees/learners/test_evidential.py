@@ -170,8 +170,8 @@ def test_stopping():
         ({"max_depth": -1}, "max_depth: is -1, must be a whole number in [0, 1000000]"),
         ({"max_cuts": 0}, "max_cuts: is 0, must be a whole number in [1, 1000000]"),
         ({"cuts": ()}, "cuts: are 0, must be 1, one per attribute"),
-        ({"cuts": ((2.0, 1.0),)}, "cuts[0]: are (2.0, 1.0), must be finite and not fall"),
-        ({"cuts": ((NAN,),)}, "cuts[0]: are (nan,), must be finite and not fall"),
+        ({"cuts": ((2.0, 1.0),)}, "cuts[0]: are (2.0, 1.0), must be finite and in ascending order"),
+        ({"cuts": ((NAN,),)}, "cuts[0]: are (nan,), must be finite and in ascending order"),
     ],
 )
 def test_bad_arguments_are_named(arguments, said):
