@@ -66,7 +66,6 @@ from quercus.server.workers.forwarding import (
     internal_handler,
 )
 from quercus.server.workers.line import LineServer, chain_of
-from quercus.specification.plugins import PluginError
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 from quercus.v1 import (
     admin_pb2,
@@ -514,10 +513,7 @@ def serve(config: Config, announce: Callable[[str], None]) -> None:
         If the store cannot be used, the port is taken, or a plug-in is missing; the message is for the user.
     """
     set_up_logging(config.log_level, config.log_format)
-    try:
-        choose_plugins(config.plugins)
-    except PluginError as error:
-        raise BadStart(f"plugins: {error.reason}") from None
+    choose_plugins(config.plugins)
     sys.setswitchinterval(SWITCH_S)
     run_event_loop(run_server(config, announce))
 

@@ -62,7 +62,7 @@ def serve_with_workers(config: Config, announce: Callable[[str], None]) -> None:
     Raises
     ------
     BadStart
-        If the system cannot share a port, the store cannot be used, or the port is taken.
+        If the system cannot share a port, the store cannot be used, the port is taken, or a plug-in is missing.
     """
     if not SHARES_PORTS:
         raise BadStart(

@@ -105,7 +105,8 @@ def test_metrics_are_added_and_never_fall(tmp_path: Path) -> None:
         return registry
 
     def told(sums: SumOfWorkers) -> dict[str, float]:
-        return {sample.name: sample.value for family in sums.collect() for sample in family.samples}
+        samples = [sample for family in sums.collect() for sample in family.samples]
+        return {each.name: each.value for each in samples if not each.name.endswith("_created")}  # a time
 
     def text(calls: int, memory: int) -> str:
         return generate_latest(process(calls, memory)).decode()
