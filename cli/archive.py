@@ -12,7 +12,7 @@ import typer
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import JsonOption, duration_s, err, fail, out, progress_bar, report
 from quercus.cli.completion import complete_model
-from quercus.cli.stores import CreateOption, NewNameOption, StoreOption, opened_store
+from quercus.cli.stores import CreateOption, NewNameOption, StoreOption, opened_store, say_retired
 from quercus.view.words import counted
 
 NAMED: Final = 5
@@ -131,6 +131,7 @@ def rebuild(
         from quercus.storage.archive.rebuilding import rebuild_models  # noqa: PLC0415
 
         made = rebuild_models(opened, source, StoredModel, only=model, new_name=new_name, progress=progress)
+        say_retired(opened, (each.name for each in made))
     if not as_json:
         for each in made:
             how = "already there" if each.was_there else "rebuilt"

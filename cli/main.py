@@ -364,7 +364,7 @@ def _run_for_programs() -> int:
 
 
 def _accept_all_characters(stream: TextIO) -> None:
-    """Make a stream accept every character in any locale.
+    """Make a stream accept every character in any encoding, such as ASCII or Latin-1.
 
     A terminal gets an ASCII form of characters that it cannot show. A file or a pipe gets UTF-8, unless configured
     otherwise, so that programs which read it do not depend on the locale.

@@ -44,7 +44,7 @@ from quercus.client.specifications import Specification
 from quercus.files import open_table
 from quercus.files.faults import naming_columns
 from quercus.files.inspection import Remark
-from quercus.files.schema import class_column, infer_schema
+from quercus.files.schema import class_column, infer_schema, which_class
 from quercus.files.words import typed_attribute
 from quercus.specification.attributes import Attribute
 from quercus.specification.model import CHANGEABLE
@@ -149,9 +149,7 @@ def create_model(
         table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
         frame, column = class_choice(table, class_name, classes)
         if column is None and classes is None:
-            raise typer.BadParameter(
-                "which column has the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
-            )
+            raise typer.BadParameter(which_class(table, ", or give the classes with --classes A,B,C"))
         with telling_rows(table) as told:
             schema = infer_schema(told, class_column=column, frame=frame, **columns)
         specification = Specification(with_branches(schema.attributes, bins, cuts), schema.classes)

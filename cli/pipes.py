@@ -124,7 +124,7 @@ def _json_table(lines: Iterator[tuple[int, bytes]], first: bytes, attributes: Se
     records = (
         _json_record(number, raw, names, frozenset(attributes)) for number, raw in lines if raw.strip()
     )
-    return FileTable(SOURCE, tuple(map(FileColumn, names)), lambda: records)
+    return FileTable(SOURCE, tuple(map(FileColumn, names)), lambda: records, missing_mark="null")
 
 
 def _object_in(raw: bytes) -> Mapping[str, Any]:

@@ -53,7 +53,7 @@ from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
 from quercus.files.packing import is_packed
 from quercus.files.pushing import FilePush, FileRows, RejectedFile, refused_rows
-from quercus.files.schema import Binding, class_column
+from quercus.files.schema import Binding, class_column, which_class
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
 from quercus.view.words import counted
@@ -356,7 +356,7 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
     """Return the position of the class column; without --class, refuse a second column that may contain labels."""
     column = class_column(table, given)
     if column is None:
-        raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")
+        raise FileError(table.path, which_class(table))
     if given is None:
         others = [table.names.index(name) for name in unused if name != column]
         refuse_second(table.path, column_cells(table, others), classes, column)

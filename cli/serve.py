@@ -85,14 +85,17 @@ def serve(
         from quercus.storage import shown_url  # noqa: PLC0415
     try:
         settings = Config.load(options | read_limits(limit or []), file=config)
-        err.print(
-            f"store {shown_url(settings.store)}; stop with Ctrl-C or SIGTERM", style="dim", soft_wrap=True
-        )
         if settings.workers > 1:
             from quercus.server.workers.parent import serve_with_workers as run  # noqa: PLC0415
         else:
             from quercus.server.app import serve as run  # noqa: PLC0415  (not needed by the parent of workers)
-        run(settings)
+
+        def announce(address: str) -> None:
+            store = shown_url(settings.store)
+            err.print(f"store {store}; stop with Ctrl-C or SIGTERM", style="dim", soft_wrap=True)
+            print(f"listening on {address}", flush=True)
+
+        run(settings, announce)
     except BadStart as error:
         fail(str(error))
     err.print("stopped", style="dim")

@@ -20,6 +20,7 @@ from quercus.cli.stores import (
     StoreOption,
     is_named,
     opened_store,
+    say_retired,
     store_errors,
     store_url,
 )
@@ -222,15 +223,14 @@ def import_log(
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, meaning := StoredModel())
+            made, count = opened.load(lines_of(lines), name, StoredModel())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
         except InvalidInput as error:
             if error.field != "file" and not error.field.startswith("line "):
                 raise  # of the command line
             raise FileError(file, error.reason if error.field == "file" else str(error)) from None
-    if meaning.retired:
-        err.print(meaning.retired, style="yellow", soft_wrap=True)
+        say_retired(opened, [made])
     report(as_json, {"events": count}, f"read {counted(count, 'event')}")
 
 
@@ -271,6 +271,7 @@ def migrate(
         from quercus.server.growth.regrowing import MAX_EVENTS, compare_regrown  # noqa: PLC0415  (the server extra)
         from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415
         from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415
+        from quercus.storage.store import Store  # noqa: PLC0415
 
         def show_moved(moved: MovedModel) -> None:
             how = "already there" if moved.was_there else "moved"
@@ -280,6 +281,8 @@ def migrate(
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):
             moved = move_store(*urls, show_moved, StoredModel)
+        with Store.open(urls[1]) as opened:
+            say_retired(opened, (each.name for each in moved))
         with err.status("growing trees anew") as status:
             regrown = compare_regrown(
                 *urls, regrow, lambda name: status.update(f"growing the trees of {name} anew")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quercus.belief.errors import InvalidInput
-from quercus.cli.common import fail, needs_extra
+from quercus.cli.common import err, fail, needs_extra
 
 if TYPE_CHECKING:
     from quercus.storage.store import Store
@@ -77,3 +77,12 @@ def opened_store(command: str, given: str | None, *, create: str | None = None) 
 
         with Store.open(store_url(given, create=create)) as opened:
             yield opened
+
+
+def say_retired(opened: Store, names: Iterable[str]) -> None:
+    """Say which models were stored with a setting that no model has any more, and what they do now."""
+    from quercus.server.wire.models import retired_setting  # noqa: PLC0415  (the server extra)
+
+    for name in names:
+        if said := retired_setting(opened.get_model(name).specification):
+            err.print(f"{name}: {said}", style="yellow", soft_wrap=True)

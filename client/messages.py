@@ -13,17 +13,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import shown
 from quercus.client.errors import InvalidArgument, invalid
+from quercus.v1.ranges import WHOLE_NUMBERS
 
 P = ParamSpec("P")
 M = TypeVar("M")
 LONGEST_S: Final = 315_576_000_000
 """Maximum seconds of a protobuf duration."""
-_BOUNDS = {
-    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
-    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
-    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
-}
 _WORDS = {
     FieldDescriptor.CPPTYPE_FLOAT: "a number",
     FieldDescriptor.CPPTYPE_DOUBLE: "a number",
@@ -139,6 +134,6 @@ def _refusal(kind: Any, fields: dict[str, Any], error: Exception) -> InvalidArgu
 
 
 def _must_be(field: FieldDescriptor) -> str:
-    if field.cpp_type in _BOUNDS:
-        return "a whole number in [{}, {}]".format(*_BOUNDS[field.cpp_type])
+    if field.cpp_type in WHOLE_NUMBERS:
+        return "a whole number in [{}, {}]".format(*WHOLE_NUMBERS[field.cpp_type])
     return _WORDS.get(field.cpp_type, f"of {field.name}")

@@ -148,7 +148,11 @@ def open_arff(path: Path) -> FileTable:
                 raise cursor.error("@data before any @attribute")
             fixed = tuple(columns)
             return FileTable(
-                path, fixed, partial(_read_records, path, (line, cursor.at), fixed), is_arff=True
+                path,
+                fixed,
+                partial(_read_records, path, (line, cursor.at), fixed),
+                is_arff=True,
+                missing_mark="?",
             )
         else:
             raise cursor.error(f"expected @relation, @attribute or @data, found {text.strip()[:40]!r}")

@@ -71,7 +71,7 @@ def _open(path: Path, form: str) -> FileTable:
         replace(_column(path, k, field, categories), is_index=field.name in index)
         for k, field in enumerate(schema)
     )
-    return FileTable(path, columns, lambda: _read_records(path, form))
+    return FileTable(path, columns, lambda: _read_records(path, form), missing_mark="null")
 
 
 def _is_text(kind: Any) -> bool:

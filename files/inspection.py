@@ -167,13 +167,13 @@ def inspect_rows(seen: SeenTable) -> tuple[Remark, ...]:
     return (Remark("rows", "", says, advice, "said", first.line),)
 
 
-def no_number(cell: str) -> str:
+def no_number(table: FileTable, cell: str) -> str:
     """Return the fault of a cell in a column of numbers, with advice."""
-    return f"{shown(cell)} is not a finite number; {_missing_advice(cell)}"
+    return f"{shown(cell)} is not a finite number; {_missing_advice(table, cell)}"
 
 
-def _missing_advice(cell: str) -> str:
-    advice = "an empty cell or ? is a missing value"
+def _missing_advice(table: FileTable, cell: str) -> str:
+    advice = f"{table.missing_mark} is a missing value"
     return (
         advice if len(cell) > NAME_CHARS else f"{advice}, and {cell!r} is one with {flag('--missing', cell)}"
     )
@@ -215,7 +215,7 @@ class _ColumnJudge:
             for text in seen.texts:
                 if seconds_of(text) is None:
                     what = f"{shown(text)} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
-                    self._refuse("number", what, _missing_advice(text), text)
+                    self._refuse("number", what, _missing_advice(self._table, text), text)
                     break
             return "time" if seen.texts else "number"
         if self._name in self._choices.nominal:
@@ -304,7 +304,9 @@ class _ColumnJudge:
         first = next(iter(texts))
         words = [text for text in texts if text.lower() in NOT_A_NUMBER]
         if seen.column.kind == "numeric":
-            self._refuse("number", f"{shown(first)} is not a finite number", _missing_advice(first), first)
+            self._refuse(
+                "number", f"{shown(first)} is not a finite number", _missing_advice(self._table, first), first
+            )
             return "number"
         ranges = [text for text in texts if is_range(text)]
         if seen.numbers and ranges and self._name not in self._choices.attributes:
@@ -313,12 +315,14 @@ class _ColumnJudge:
                 return "number"
             other = next(text for text in texts if not is_range(text))
             reason = f"{shown(other)} is neither a number nor a range, and {shown(ranges[0])} is a range"
-            self._refuse("uncertain", reason, f"{_missing_advice(other)}; {self._as_names}", other)
+            self._refuse(
+                "uncertain", reason, f"{_missing_advice(self._table, other)}; {self._as_names}", other
+            )
             return "names"
         if self._refuse_sets():
             return "names"
         if numbers and len(words) == len(texts):
-            advice = f"{_missing_advice(first)}; take the column as names with {self._nominal}"
+            advice = f"{_missing_advice(self._table, first)}; take the column as names with {self._nominal}"
             self._refuse("number", f"{shown(first)} is not a finite number", advice, first)
             return "number"
         if numbers >= NEARLY_ALL * seen.known:

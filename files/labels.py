@@ -23,7 +23,7 @@ from quercus.client.values import Floats
 from quercus.files.errors import FileError
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, refuse_second
 from quercus.files.opening import open_table
-from quercus.files.schema import class_of, frame_of
+from quercus.files.schema import class_column, class_of, frame_of, which_class
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import finite_number
@@ -281,15 +281,10 @@ def truth_column(table: FileTable, given: str | None, classes: Sequence[str]) ->
         return 0
     if given is not None:
         return table.position(given, "--class")
-    if CLASS in table.names:
-        k = table.names.index(CLASS)
-    elif table.is_arff:
-        k = len(table.names) - 1
-    else:
-        names = listed_names(table.names)
-        raise FileError(
-            table.path, f"which column holds the class? Name it with --class; the columns are {names}"
-        )
+    column = class_column(table, None)
+    if column is None:
+        raise FileError(table.path, which_class(table))
+    k = table.names.index(column)
     others = column_cells(table, [at for at in range(len(table.names)) if at != k])
     refuse_second(table.path, others, classes, table.names[k])
     return k

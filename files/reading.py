@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from quercus.files.inspection import Remark, no_number
 from quercus.files.labels import FileLabel, label_of, open_labels
 from quercus.files.opening import open_table
 from quercus.files.schema import class_column, code_reader, infer_schema, number_in
+from quercus.files.table import FileTable
 from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.written_labels import Label
 
@@ -164,7 +166,10 @@ def read(
     classes = schema.classes if source is None else source.classes
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
-        (table.names.index(each.name), code_reader(each) if isinstance(each, Nominal) else _ranges_in)
+        (
+            table.names.index(each.name),
+            code_reader(each) if isinstance(each, Nominal) else partial(_ranges_in, table),
+        )
         for each in schema.attributes
     ]
     parts: dict[tuple[int, int], tuple[tuple[float, float], ...]] = {}
@@ -199,7 +204,7 @@ def read(
     )
 
 
-def _ranges_in(cell: str) -> tuple[float, ...]:
+def _ranges_in(table: FileTable, cell: str) -> tuple[float, ...]:
     """Return the number in a cell, or the two ends of a range.
 
     Raises
@@ -212,5 +217,5 @@ def _ranges_in(cell: str) -> tuple[float, ...]:
         return (value,)
     found = range_in(cell)
     if found is None:
-        raise ValueError(no_number(cell))
+        raise ValueError(no_number(table, cell))
     return (found.low,) if found.low == found.high else (found.low, found.high)

@@ -361,6 +361,12 @@ def class_column(table: FileTable, given: str | None) -> str | None:
     return table.names[-1] if table.is_arff else None
 
 
+def which_class(table: FileTable, otherwise: str = "") -> str:
+    """Return the question for the column of the class; `otherwise` is advice besides that to name it."""
+    names = listed_names(table.names)
+    return f"which column holds the class? Name it with --class COLUMN{otherwise}; the columns are {names}"
+
+
 def number_in(cell: str) -> float | None:
     """Return the number in a cell, or its time in seconds since 1970 UTC; None if it is neither.
 
@@ -472,7 +478,7 @@ class Binding:
             except ValueError as error:
                 raise self.table.error(record, k, str(error)) from None
             if found is None:
-                raise self.table.error(record, k, no_number(cell))
+                raise self.table.error(record, k, no_number(self.table, cell))
             return found
 
         return read

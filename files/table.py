@@ -83,6 +83,8 @@ class FileTable:
         Things in its header that may not be intended, each with its line.
     commas
         Columns with a decimal comma in their numbers, which is read as a point.
+    missing_mark
+        What stands for a missing value in this format, for advice.
     """
 
     path: Path
@@ -93,6 +95,7 @@ class FileTable:
     skipped: int = 0
     doubts: tuple[FileDoubt, ...] = ()
     commas: frozenset[str] = frozenset()
+    missing_mark: str = "an empty cell or ?"
 
     def __iter__(self) -> Iterator[FileRecord]:
         for record in self.with_faults():

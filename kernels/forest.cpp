@@ -174,7 +174,8 @@ void bind_forest(nb::module_ module) {
            ConstRealMatrix opinions, ConstInts first_opinions, ConstReals weights, ConstReals doubts,
            ConstRealMatrix priors, ConstRealMatrix log_priors, ConstRealMatrix means, ConstRealMatrix deviations,
            ConstRealMatrix log_deviations, ConstRealMatrix frequencies, ConstInts name_counts, ConstReals depths,
-           ConstReals shares, ConstRealMatrix values, Codes codes, double reliable, double tie) {
+           ConstReals shares, ConstReals cuts, ConstInts cut_counts, ConstRealMatrix values, double reliable,
+           double tie) {
             const Index m = values.rows, l = priors.columns;
             std::vector<int64_t> klass(m);
             auto [theta_array, theta] = empty_array<double>(m, l);
@@ -182,13 +183,13 @@ void bind_forest(nb::module_ module) {
             auto [plausibility_array, plausibility] = empty_array<double>(m, l);
             served_predictions(
                 {named, nodes, roots, masks, opinions, first_opinions, weights, doubts},
-                {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares},
-                values, codes, reliable, tie, klass, theta, belief, plausibility);
+                {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares}, cuts,
+                cut_counts, values, reliable, tie, klass, theta, belief, plausibility);
             return std::tuple(std::move(klass), theta_array, belief_array, plausibility_array);
         },
         "named"_a, "nodes"_a, "roots"_a, "masks"_a, "opinions"_a, "first_opinions"_a, "weights"_a, "doubts"_a,
         "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a, "name_counts"_a,
-        "depths"_a, "shares"_a, "values"_a, "codes"_a, "reliable"_a, "tie"_a,
+        "depths"_a, "shares"_a, "cuts"_a, "cut_counts"_a, "values"_a, "reliable"_a, "tie"_a,
         "Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest.");
     module.def(
         "served_prediction",
@@ -199,15 +200,13 @@ void bind_forest(nb::module_ module) {
            ConstReals shares, ConstReals cuts, ConstInts cut_counts, Numbers row, double reliable, double tie) {
             const Index l = priors.columns, K = static_cast<Index>(row.size());
             OwnedMatrix<double> values(1, K), opinion(3, l);
-            OwnedMatrix<uint16_t> codes(1, K);
             for (Index k = 0; k < K; ++k) values(0, k) = nb::cast<double>(row[k]);
-            write_codes(values, named, cuts, cut_counts, codes);
             int64_t klass = 0;
             const auto part_of = [&](Index part) { return RealMatrix{opinion[part].data(), 1, l}; };
             served_predictions(
                 {named, nodes, roots, masks, opinions, first_opinions, weights, doubts},
-                {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares},
-                values, codes, reliable, tie, {&klass, 1}, part_of(0), part_of(1), part_of(2));
+                {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares}, cuts,
+                cut_counts, values, reliable, tie, {&klass, 1}, part_of(0), part_of(1), part_of(2));
             Numbers theta, belief, plausibility;
             for (double value : opinion[0]) theta.append(value);
             for (double value : opinion[1]) belief.append(value);

@@ -66,7 +66,6 @@ from quercus.server.workers.forwarding import (
     internal_handler,
 )
 from quercus.server.workers.line import LineServer, chain_of
-from quercus.specification.plugins import PluginError
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 from quercus.v1 import (
     admin_pb2,
@@ -498,10 +497,15 @@ class Server:
         return kind.encode() + b"\n" + text
 
 
-def serve(config: Config) -> None:
+def serve(config: Config, announce: Callable[[str], None]) -> None:
     """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
 
     SIGHUP calls `Server.reload_files`.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    announce : called with the server's address once it accepts calls.
 
     Raises
     ------
@@ -509,12 +513,9 @@ def serve(config: Config) -> None:
         If the store cannot be used, the port is taken, or a plug-in is missing; the message is for the user.
     """
     set_up_logging(config.log_level, config.log_format)
-    try:
-        choose_plugins(config.plugins)
-    except PluginError as error:
-        raise BadStart(f"plugins: {error.reason}") from None
+    choose_plugins(config.plugins)
     sys.setswitchinterval(SWITCH_S)
-    run_event_loop(run_server(config, lambda address: print(f"listening on {address}", flush=True)))
+    run_event_loop(run_server(config, announce))
 
 
 def run_event_loop(main: Coroutine[Any, Any, None]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from quercus.server.wire.errors import BadStart
 from quercus.specification.environment import PREFIX
-from quercus.specification.plugins import use_packages
+from quercus.specification.plugins import PluginError, use_packages
 from quercus.specification.server import PLUGINS
 
 _VARIABLE: Final = PREFIX + PLUGINS.name.upper()
@@ -17,11 +18,14 @@ def choose_plugins(packages: str) -> None:
 
     Raises
     ------
-    PluginError
-        If a package is not installed, or has no plug-in.
+    BadStart
+        If a package is not installed, or has no plug-in; the message is for the user.
     """
     names = [name.strip() for name in packages.split(",") if name.strip()]
-    use_packages(names or None)
+    try:
+        use_packages(names or None)
+    except PluginError as error:
+        raise BadStart(f"{PLUGINS.name}: {error.reason}") from None
     os.environ[_VARIABLE] = packages
 
 

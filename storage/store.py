@@ -113,8 +113,8 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
     def load(
         self, lines: Iterable[str], name: str | None = None, meaning: transfer.LogValidator | None = None
-    ) -> int:
-        """Create a model from lines that `dump` yielded, all or nothing; return the number of events.
+    ) -> tuple[str, int]:
+        """Create a model from lines that `dump` yielded, all or nothing; return its name and the number of events.
 
         In SQLite, nothing else can be written meanwhile (docs/operating.md says how long that takes). See
         `quercus.storage.admin.transfer.load_model`.

@@ -66,13 +66,20 @@ def tree_text(model: Model) -> str:
     return f"version {model.tree_version:,}, {lag_text(model)}"
 
 
+def answers_text(model: Model) -> str:
+    """Return the number of answers and the budget, or that the model never asks."""
+    return f"{model.queries_answered:,} of {model.budget:,}" if model.budget else STATES["silent"][0]
+
+
+def progress_text(model: Model) -> str:
+    """Return the progress towards the budget, to be read on its own."""
+    return f"{answers_text(model)} answers" if model.budget else STATES["silent"][1]
+
+
 def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     """Yield the numbers of a model, each with its name."""
     yield "rows", f"{model.instance_count:,}"
-    yield (
-        "answers",
-        f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)",
-    )
+    yield "answers", answers_text(model)
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from quercus.client.results import Answer, Labeller, Model
+from quercus.view.models import STATES
 from quercus.view.words import counted
 
 HOUR = timedelta(hours=1)
@@ -91,7 +92,7 @@ def end_text(model: Model, pace_s: float | None) -> str:
     """Return the time until the budget is spent at the present pace (`seconds_an_answer`), in a sentence."""
     left = model.budget - model.queries_answered
     if model.budget == 0:
-        return "The model never asks: its budget is 0."
+        return STATES["silent"][1]
     if left <= 0:
         return "The budget is spent."
     are_left = f"{counted(left, 'answer')} {'is' if left == 1 else 'are'} left"

@@ -37,6 +37,7 @@ from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
 from quercus.view.answers import answer_text
 from quercus.view.guidance import by_class, example_values, paragraphs_of
+from quercus.view.models import progress_text
 from quercus.view.queries import describe_query, idle_text, question_text
 from quercus.view.rows import value_text
 from quercus.view.svg.intervals import interval_bars
@@ -230,9 +231,11 @@ def _held_query(request: Request, session: Session) -> Query:
     return query
 
 
-def progress(model: Model | None) -> dict[str, int] | None:
-    """Return the number of answers, and the budget."""
-    return None if model is None else {"answered": model.queries_answered, "budget": model.budget}
+def progress(model: Model | None) -> dict[str, int | str] | None:
+    """Return the number of answers, the budget, and both in words."""
+    if model is None:
+        return None
+    return {"answered": model.queries_answered, "budget": model.budget, "text": progress_text(model)}
 
 
 async def next_query(request: Request) -> Response:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from quercus.client.results import Model
 from quercus.console.web import render_page, session_of
 from quercus.view.guidance import title_of
-from quercus.view.models import STATES, growth_state
+from quercus.view.models import STATES, growth_state, progress_text
 
 MAX_MODELS = 500
 
@@ -36,6 +36,7 @@ async def models(request: Request) -> Response:
         is_cut=is_cut,
         state_of=growth_state,
         states=STATES,
+        progress_of=progress_text,
         grower=grower,
         title_of=title_of,
         flash=session.take_flash(),

@@ -53,8 +53,7 @@ export function showProgress(progress) {
   const bar = by("progress").querySelector("progress");
   bar.max = progress.budget || 1;
   bar.value = progress.answered;
-  by("progress").querySelector("span").textContent =
-    `${progress.answered.toLocaleString("en")} of ${progress.budget.toLocaleString("en")} answers`;
+  by("progress").querySelector("span").textContent = progress.text;
 }
 
 export function announce(text) {

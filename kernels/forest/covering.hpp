@@ -137,7 +137,7 @@ BestCandidate best_candidate(Matrix<const Distance> far, Vector<const int64_t> n
     }
     while (best.candidate + 1 < n && !(best.score[best.candidate] >= greatest - tie)) ++best.candidate;
     const Distance* mine = far[lines[best.candidate]].data();
-    for (Index j = 0; j < far.columns; ++j) best.nearer += counted[j] & (mine[j] < near[j]);
+    for (Index j = 0; j < far.columns; ++j) best.nearer += int{counted[j]} & (mine[j] < near[j]);
     return best;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "codes.hpp"
 #include "gaussian.hpp"
 #include "growing.hpp"
 
@@ -235,29 +236,30 @@ inline void add_bayes(const ServedBayes& bayes, ConstRealMatrix values, Bools na
     }
 }
 
-/// Write the predictions of the members for rows of values (m, K) with these codes.
+/// Write the predictions of the members for rows of values (m, K).
 ///
 /// Parameters
 /// ----------
+/// cuts, cut_counts : see `write_codes`
 /// reliable : ``T / (T + l)`` with T labels, the reliability by which bounds are discounted
 /// tie : probabilities at most this much below the greatest count as equal to it
 /// klass : (m,) the first of the likeliest classes
 /// theta, belief, plausibility : (m, l)
-inline void served_predictions(const ServedTrees& trees, const ServedBayes& bayes, ConstRealMatrix values, Codes codes,
-                               double reliable, double tie, Vector<int64_t> klass, RealMatrix theta, RealMatrix belief,
-                               RealMatrix plausibility) {
-    const Index l = theta.columns, m = values.rows;
-    if (codes.rows != m || codes.columns != values.columns)
-        throw std::invalid_argument("codes and values differ in their shapes");
-    OwnedMatrix<double> sums(std::min(m, ROWS_AT_ONCE), 3 * l);
+inline void served_predictions(const ServedTrees& trees, const ServedBayes& bayes, ConstReals cuts,
+                               ConstInts cut_counts, ConstRealMatrix values, double reliable, double tie,
+                               Vector<int64_t> klass, RealMatrix theta, RealMatrix belief, RealMatrix plausibility) {
+    const Index l = theta.columns, m = values.rows, most = std::min(m, ROWS_AT_ONCE);
+    OwnedMatrix<double> sums(most, 3 * l);
+    OwnedMatrix<uint16_t> codes(most, values.columns);
     for (Index first = 0; first < m; first += ROWS_AT_ONCE) {
         const Index count = std::min(m - first, ROWS_AT_ONCE);
         const RealMatrix here{sums[0].data(), count, 3 * l};
         const ConstRealMatrix rows{values[first].data(), count, values.columns};
-        const Codes some{codes[first].data(), count, codes.columns};
+        const Matrix<uint16_t> coded{codes[0].data(), count, values.columns};
+        write_codes(rows, trees.named, cuts, cut_counts, coded);
         std::fill_n(here.data, count * 3 * l, 0.0);
-        if (trees.masks.empty()) add_trees<false>(trees, some, here);
-        else add_trees<true>(trees, some, here);
+        if (trees.masks.empty()) add_trees<false>(trees, coded, here);
+        else add_trees<true>(trees, coded, here);
         add_bayes(bayes, rows, trees.named, here);
         for (Index i = 0; i < count; ++i) {
             const Index row = first + i;

@@ -10,7 +10,7 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -133,44 +133,51 @@ class DamageInterceptor(WrappingInterceptor):
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> Any:
-                async with self._explaining(request, streams_in) as asked:
-                    return await behaviour(asked, context)
+                asked = _Asked(request, streams_in)
+                try:
+                    return await behaviour(asked.given, context)
+                except Exception as error:
+                    await self._raise_damage(error, asked.newest)
+                    raise
 
             return explained
 
         def stream(behaviour: Any, streams_in: bool) -> Any:
             async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
-                async with (
-                    self._explaining(request, streams_in) as asked,
-                    aclosing(behaviour(asked, context)) as responses,
-                ):
-                    async for response in responses:
-                        yield response
+                asked = _Asked(request, streams_in)
+                try:
+                    async with aclosing(behaviour(asked.given, context)) as responses:
+                        async for response in responses:
+                            yield response
+                except Exception as error:
+                    await self._raise_damage(error, asked.newest)
+                    raise
 
             return explained
 
         return wrap_handler(handler, unary=unary, stream=stream)
 
-    @asynccontextmanager
-    async def _explaining(self, request: Any, streams_in: bool) -> AsyncIterator[Any]:
-        """Replace an unexpected error by one about damage, if the newest request names a damaged model."""
-        newest = None if streams_in else request
+    async def _raise_damage(self, error: Exception, newest: Any) -> None:
+        """Raise an error about damage if an error is unexpected and the newest request names a damaged model."""
+        if newest is None or isinstance(error, aio.AbortError) or is_out_of_memory(error):
+            return
+        if to_failure(error) is not None and not isinstance(
+            error, DecodeError | CorruptStore | UnreadableLabel
+        ):
+            return
+        for model in named_models(newest):
+            if model != ANY and (found := await self._damaged.find_damage(model)):
+                raise CorruptStore(f"model {model} is damaged: {found}") from error
 
-        async def requests() -> AsyncIterator[Any]:
-            nonlocal newest
-            async for newest in request:
-                yield newest
 
-        try:
-            yield requests() if streams_in else request
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            is_unexpected = to_failure(error) is None or isinstance(
-                error, DecodeError | CorruptStore | UnreadableLabel
-            )
-            if is_unexpected and not is_out_of_memory(error) and newest is not None:
-                for model in named_models(newest):
-                    if model != ANY and (found := await self._damaged.find_damage(model)):
-                        raise CorruptStore(f"model {model} is damaged: {found}") from error
-            raise
+class _Asked:
+    """The request or requests of a call, to be `given` to its handler; it remembers the `newest`."""
+
+    def __init__(self, request: Any, streams_in: bool) -> None:
+        self.newest = None if streams_in else request
+        self.given = self._read(request) if streams_in else request
+
+    async def _read(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for request in requests:
+            self.newest = request
+            yield request

@@ -155,7 +155,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     ) -> Awaitable[_Outcome]:
         """Queue one batch; one with new nominal values is awaited, since others may have taken the same numbers."""
         schema = await self._core.catalogue.schema(model)
-        generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
+        batch_id = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
         sizes = self._core.config.message_limits
         conflicts: dict[
             int, Exception
@@ -166,7 +166,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             faults = RowFaults(conflicts) if row_by_row else WHOLE
             try:
                 push, unseen = await self._core.convert_message(
-                    request, _decode_push, request, schema, generated, sizes, faults
+                    request, _decode_push, request, schema, batch_id, sizes, faults
                 )
             except InvalidInput:
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
@@ -338,11 +338,11 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
 
 
 def _decode_push(
-    request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits, faults: RowFaults
+    request: _Batch, schema: ModelSchema, batch_id: str, sizes: MessageLimits, faults: RowFaults
 ) -> tuple[Push, Sequence[values_pb2.UnseenNames]]:
     """Convert a batch without its invalid rows, which `faults` receives, and count names unknown to the model."""
     count = count_rows(request.rows, schema, sizes)
-    ids = _ids_of_push(request, count, generated, faults)
+    ids = _ids_of_push(request, count, batch_id, faults)
     labels = decode_labels(
         request.labels if request.HasField("labels") else None, count, schema.frame, faults, schema.shapes
     )
@@ -364,9 +364,9 @@ def _decode_push(
     return push, rows.unseen
 
 
-def _ids_of_push(request: _Batch, count: int, generated: str, faults: RowFaults) -> tuple[str, ...]:
+def _ids_of_push(request: _Batch, count: int, batch_id: str, faults: RowFaults) -> tuple[str, ...]:
     if not request.ids:
-        ids = tuple(f"{generated}-{i}" for i in range(count))
+        ids = tuple(f"{batch_id}-{i}" for i in range(count))
         check_id(ids[-1], "batch_id")
         return ids
     if len(request.ids) != count:

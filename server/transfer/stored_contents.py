@@ -22,7 +22,7 @@ from quercus.labelling.shapes import Shape, Shapes
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
 from quercus.server.gate.rpcs import ROLES
 from quercus.server.wire.displays import decode_displays
-from quercus.server.wire.models import retired_setting, specification_of
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in
 from quercus.server.wire.snapshots import UnreadableSnapshotError, is_earlier
 from quercus.server.wire.trees import check_stored_tree
@@ -129,8 +129,6 @@ class StoredModel:
     """Columns that are checked together with the log."""
 
     _specification: Specification
-    retired: str = ""
-    """A setting of the newest specification that no model has any more, see `retired_setting`."""
 
     def check_cell(self, column: str, data: bytes | str) -> None:
         """Check a single cell, of a column in `CELLS`."""
@@ -151,7 +149,6 @@ class StoredModel:
 
     def _decode_specification(self, data: bytes) -> Specification:
         try:
-            self.retired = retired_setting(data)
             return specification_of(data)
         except DecodeError:
             raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import shorten_text
 from quercus.server.wire.limits import MAX_PARTS
+from quercus.v1.ranges import NUMBERS, WHOLE_NUMBERS
 
 MAX_DEPTH: Final = 50
 """Greatest depth of messages within messages."""
@@ -27,6 +31,12 @@ _NO_FIELDS: Final = re.compile(
     re.DOTALL,
 )
 """The error for a list or a number instead of a message, whose elements are taken for names of fields."""
+_MISFIT: Final = re.compile(
+    r"Value out of range|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError|Invalid enum value"
+)
+"""In the errors for a number that its field cannot hold, and for a name that an enum does not have."""
+_WRITTEN_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
+_TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
 _KNOWN: Final = "\n Available Fields(except extensions): "
 
 
@@ -64,6 +74,10 @@ class JsonMessage(EncodedMessage):
         Traceback (most recent call last):
         ...
         quercus.belief.errors.InvalidInput: nmae: is not a field of GetModelRequest, which has name
+        >>> JsonMessage(b'{"specification": {"budget": -1}}').read_as(model_pb2.CreateModelRequest)
+        Traceback (most recent call last):
+        ...
+        quercus.belief.errors.InvalidInput: specification.budget: is -1, must be a whole number in [0, 4294967295]
         """
         text = json_text(self)
         if not text.lstrip(" \t\r\n").startswith("{"):
@@ -72,7 +86,7 @@ class JsonMessage(EncodedMessage):
         try:
             json_format.Parse(text, message, max_recursion_depth=MAX_DEPTH)
         except (json_format.ParseError, RecursionError) as error:
-            raise _explained_error(str(error)) from None
+            raise _misfit_in(text, message, str(error)) or _explained_error(str(error)) from None
         return message
 
 
@@ -105,6 +119,71 @@ def write_json(message: Message) -> bytes:
     ).encode()
 
 
+class _Literal(float):
+    """A number as it was written: 1e400 is infinite as a float."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _misfit_in(text: str, message: Message, error: str) -> InvalidInput | None:
+    """Return the error for the first value that its field cannot hold; None if `error` is another one."""
+    if _MISFIT.search(error) is None:
+        return None
+    content = json.loads(text, parse_float=_Literal, parse_constant=_Literal)
+    kind: Any = message.DESCRIPTOR  # declared with two types
+    return next(_misfits(content, kind, ""), None)
+
+
+def _misfits(content: Any, kind: Descriptor, path: str) -> Iterator[InvalidInput]:
+    """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
+    if not isinstance(content, dict):
+        return
+    for name, value in content.items():
+        field = kind.fields_by_camelcase_name.get(name) or kind.fields_by_name.get(name)
+        if field is None:
+            continue
+        place, values = path + name, {path + name: value}
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            field = field.message_type.fields_by_name["value"]
+            values = (
+                {f"{place}[{key}]": each for key, each in value.items()} if isinstance(value, dict) else {}
+            )
+        elif field.is_repeated:
+            values = {
+                f"{place}[{k}]": each for k, each in enumerate(value if isinstance(value, list) else ())
+            }
+        for where, each in values.items():
+            if field.message_type is not None:
+                yield from _misfits(each, field.message_type, f"{where}.")
+            elif bound := _broken_bound(each, field):
+                yield InvalidInput(shorten_text(where), f"is {shown(each)}, must be {bound}")
+
+
+def _broken_bound(value: Any, field: FieldDescriptor) -> str:
+    """Return what a value must be, if it is a number that its field cannot hold or a name that an enum lacks."""
+    if isinstance(value, str) and _WRITTEN_WHOLE.fullmatch(value):
+        value = int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if field.enum_type is not None and (is_number or isinstance(value, str)):
+        low, high = WHOLE_NUMBERS[FieldDescriptor.CPPTYPE_INT32]
+        is_known = low <= value <= high if is_number else value in field.enum_type.values_by_name
+        names = ", ".join(each.name for each in field.enum_type.values if each.number)
+        return "" if is_known else f"one of {names}"
+    if is_number and field.cpp_type in WHOLE_NUMBERS:
+        low, high = WHOLE_NUMBERS[field.cpp_type]
+        return "" if low <= value <= high and value == int(value) else f"a whole number in [{low}, {high}]"
+    if is_number and field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
+        least, most = NUMBERS
+        if isinstance(value, float) and math.isnan(value):
+            return 'written "NaN", for which JSON has no number'
+        return "" if least <= value <= most else f"a number in [{least}, {most}]"
+    return ""
+
+
 def _explained_error(text: str) -> InvalidInput:
     """Convert an error message of `json_format` to an error that names the path of the field."""
     path: list[str] = []
@@ -124,5 +203,7 @@ def _explained_error(text: str) -> InvalidInput:
         return InvalidInput(shorten_text(field), shorten_text(reason))
     if _NO_FIELDS.match(text):
         return InvalidInput(shorten_text(field or REQUEST), "must be a JSON object")
+    if _TOO_MANY_DIGITS in text:
+        return InvalidInput(REQUEST, "has a whole number of more than 4,300 digits")
     reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
     return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")

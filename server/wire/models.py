@@ -217,11 +217,11 @@ def _read_specification(data: bytes) -> model_pb2.Specification:
 def retired_setting(data: bytes) -> str:
     """Return a setting of a stored specification that no model has any more, and what the model does; mostly empty.
 
-    Field 14 said when queries stop: with the budget, as they do today, or while a split is contested.
+    Field 14 said when queries stop: with the budget, as they do today, or when no split is contested any more.
     """
     found = cast("Iterable[Any]", UnknownFieldSet(model_pb2.Specification.FromString(data)))
     if any((each.field_number, each.data) == (14, b"while-contested") for each in found):
-        return "ask: while-contested is not offered any more; the model asks up to its budget"
+        return "ask was while-contested, which is not offered any more; it now asks up to its budget"
     return ""
 
 

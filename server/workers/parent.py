@@ -18,6 +18,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,15 +49,20 @@ MAX_SOCKET_PATH: Final = 90
 """Most bytes of the path of the folder of sockets; the system allows 107 for a socket."""
 
 
-def serve_with_workers(config: Config) -> None:
+def serve_with_workers(config: Config, announce: Callable[[str], None]) -> None:
     """Run a server of several processes until SIGTERM or SIGINT; a second signal ends them at once.
 
     SIGHUP is passed on to all workers.
 
+    Parameters
+    ----------
+    config : configuration of the server.
+    announce : called with the server's address once all workers accept calls.
+
     Raises
     ------
     BadStart
-        If the system cannot share a port, the store cannot be used, or the port is taken.
+        If the system cannot share a port, the store cannot be used, the port is taken, or a plug-in is missing.
     """
     if not SHARES_PORTS:
         raise BadStart(
@@ -69,7 +75,7 @@ def serve_with_workers(config: Config) -> None:
     async def run() -> None:
         folder = make_private_folder()
         try:
-            await Parent(config, folder).run()
+            await Parent(config, folder).run(announce)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -115,8 +121,8 @@ class Parent:
         self._stopping = asyncio.Event()
         self._held: list[socket.socket] = []
 
-    async def run(self) -> None:
-        """Start the workers, keep them running, and shut them down after a signal."""
+    async def run(self, announce: Callable[[str], None]) -> None:
+        """Start the workers, announce their address, keep them running, and shut them down after a signal."""
         config = self._config
         check_address(config.host, config.port)
         self._held, port = hold_port(config.host, config.port)
@@ -134,7 +140,7 @@ class Parent:
             if failure := next(filter(None, await asyncio.gather(*others)), ""):
                 raise BadStart(failure)
             _log.info("%d workers answer calls", config.workers)
-            print(f"listening on {join_address(config.host, port)}", flush=True)
+            announce(join_address(config.host, port))
             keeping = [
                 asyncio.create_task(self._keep_running(worker), name=f"quercus-worker-{worker}")
                 for worker in range(config.workers)

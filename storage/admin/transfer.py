@@ -110,7 +110,7 @@ def load_model(
     clock: Clock,
     name: str | None = None,
     meaning: LogValidator | None = None,
-) -> int:
+) -> tuple[str, int]:
     """Create a model from the lines that `dump_model` yielded.
 
     Parameters
@@ -123,7 +123,7 @@ def load_model(
 
     Returns
     -------
-    int : number of events.
+    tuple[str, int] : name of the model, and number of events.
 
     Raises
     ------
@@ -135,8 +135,9 @@ def load_model(
     numbered = enumerate(lines, 1)
     head = read_head(numbered)
     events = ((where := f"line {number}", read_event(line, where)) for number, line in numbered)
+    name = head.model if name is None else name
     _, count = make_model(connection, head, events, clock, name=name, meaning=meaning)
-    return count
+    return name, count
 
 
 def make_model(
@@ -145,7 +146,7 @@ def make_model(
     events: Iterable[tuple[str, dict[str, Any]]],
     clock: Clock,
     *,
-    name: str | None = None,
+    name: str,
     meaning: LogValidator | None = None,
     where_head: str = "line 1",
 ) -> tuple[int, int]:
@@ -159,8 +160,10 @@ def make_model(
         The first line.
     events
         The events in order, each with its location for error messages.
-    clock, name, meaning
+    clock, meaning
         See `load_model`.
+    name
+        Name of the model.
     where_head
         Location of the first line for error messages.
 
@@ -169,7 +172,7 @@ def make_model(
     tuple[int, int]
         Key of the model, and number of events.
     """
-    key = _insert_model(connection, head, head.model if name is None else name)
+    key = _insert_model(connection, head, name)
     if meaning is not None:
         _located_error(
             where_head, meaning.check_head, head.specification, head.budget, head.vocabulary, head.shapes

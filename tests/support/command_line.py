@@ -28,7 +28,7 @@ def serve(flags: dict[str, Any]) -> None:
     from quercus.server import app
     from quercus.server.config import Config
 
-    app.serve(Config.load(flags, environ={}))
+    app.serve(Config.load(flags, environ={}), lambda address: print(f"listening on {address}", flush=True))
 
 
 def quercus(

@@ -76,7 +76,8 @@ def jumping():
 time.time = jumping  # before any import of quercus
 from quercus.server.app import serve
 from quercus.server.config import Config
-serve(Config(store=sys.argv[1], port=0, grower=sys.argv[2] == "True", log_level="error", access="tokens"))
+config = Config(store=sys.argv[1], port=0, grower=sys.argv[2] == "True", log_level="error", access="tokens")
+serve(config, lambda address: print(address, flush=True))
 """
 
 
@@ -145,7 +146,7 @@ class Trial:
             grower = threading.Thread(target=self._grow, args=(stop,))
             try:
                 assert server.stdout is not None
-                self.address = server.stdout.readline().removeprefix("listening on ").strip()
+                self.address = server.stdout.readline().strip()
                 grower.start()
                 asyncio.run(self._label(deadline_s))
             finally:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.checkout import PARTS, ROOT, copy_checkout
+from support.checkout import FOLDERS, PARTS, ROOT, copy_checkout
 
 VIOLATIONS = {
     "belief": "import quercus.trees",
@@ -93,3 +93,15 @@ def test_mathematical_folders_use_only_their_libraries(folder: str, allowed: set
             assert not any(isinstance(n, ast.ImportFrom) and n.level for n in [node]), (
                 f"{file}: relative import"
             )
+
+
+def test_no_file_imports_what_compiles_while_a_process_runs() -> None:
+    """Not even in a function: the kernels are compiled before Quercus runs (docs/explanation/kernels.md)."""
+    files = [file for folder in {*FOLDERS, "proto"} for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 300
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            compiling = {"numba", "llvmlite", "cffi", "ziglang"} & {name.split(".")[0] for name in names}
+            assert not compiling, f"{file.relative_to(ROOT)} imports {compiling}"

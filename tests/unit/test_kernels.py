@@ -14,6 +14,8 @@ from quercus.kernels import compiled
 from quercus.kernels.likelihood import maximise
 
 FOLDER = Path(quercus.kernels.__file__).resolve().parent
+IN_CLONES = pytest.mark.skipif(not (FOLDER / "arrays.hpp").exists(), reason="a wheel has no sources")
+ON_SERVERS = pytest.mark.skipif(sys.platform == "win32", reason="no server runs on Windows")
 UNALIGNED = np.frombuffer(bytearray(33), np.float64, 4, 1).reshape(2, 2)
 P, W = np.array([[1.0, 0.5], [0.25, 1.0]]), np.ones(2)
 
@@ -42,7 +44,7 @@ def imported(copied: Path) -> subprocess.CompletedProcess[str]:
     return run("import quercus.kernels", PYTHONPATH=str(copied.parents[1]))
 
 
-@pytest.mark.skipif(not (FOLDER / "arrays.hpp").exists(), reason="a wheel has no sources")
+@IN_CLONES
 def test_kernels_of_other_sources_are_refused(copied: Path) -> None:
     assert imported(copied).returncode == 0
     with (copied / "likelihood.cpp").open("a") as file:
@@ -78,8 +80,20 @@ def test_what_is_only_read_may_be_read_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["server.app", "server.growth.grower", "estimators", "estimators.executors", "cli.main"]
-)
+    "module",
+    [
+        *(
+            pytest.param(f"server.{each}", marks=ON_SERVERS)
+            for each in (
+                "app", "workers.parent", "workers.worker",
+                "growth.grower", "growth.learner_process", "growth.replay_process",
+            )
+        ),
+        "estimators",
+        "estimators.executors",
+        "cli.main",
+    ],
+)  # fmt: skip
 def test_no_process_compiles(module: str) -> None:
     code = (
         f"import sys, quercus.{module}; from quercus.trees import fit, grow;"
@@ -89,6 +103,7 @@ def test_no_process_compiles(module: str) -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@IN_CLONES
 def test_a_machine_without_a_compiler_gets_one_from_pypi() -> None:
     code = "import sys; sys.path.insert(0, 'kernels'); import building; print(building.missing_compiler())"
 
@@ -108,6 +123,7 @@ def test_a_machine_without_a_compiler_gets_one_from_pypi() -> None:
     assert required(os.environ["PATH"]) == "[]" or not shutil.which("c++")
 
 
+@IN_CLONES
 def test_a_build_without_headers_of_python_names_the_package() -> None:
     code = (
         "import sys; sys.path.insert(0, 'kernels'); import building; from setuptools import Distribution;"

@@ -125,31 +125,31 @@ def test_what_users_never_need_is_no_extra_and_the_owner_has_one_name() -> None:
     assert f"name: {author}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
-def base_requirements() -> set[str]:
-    """Names of the distributions that `pip install quercus` brings, and what those require."""
-    todo, found = ["quercus"], set[str]()
+def brought_by(*asked: str) -> set[str]:
+    """Names of the distributions that `pip install` of these requirements brings, without Quercus itself."""
+    todo, found = [*map(Requirement, asked)], dict[str, set[str]]()
     while todo:
-        for line in importlib.metadata.requires(todo.pop()) or ():
-            requirement = Requirement(line)
-            name = canonicalize_name(requirement.name)
-            if name not in found and (
-                requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-            ):
-                found.add(name)
-                todo.append(name)
-    return found
+        requirement = todo.pop()
+        known = found.setdefault(canonicalize_name(requirement.name), set())
+        extras = {"", *requirement.extras} - known
+        known |= extras
+        todo += [
+            each
+            for each in map(Requirement, importlib.metadata.requires(requirement.name) or ())
+            if any(each.marker is None or each.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+    return found.keys() - {DISTRIBUTION}
 
 
-@pytest.fixture(scope="module")
-def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new virtual environment with the wheel and exactly what a base install requires, linked from here.
+def environment_of(wheel: Path, folder: Path, names: set[str]) -> Path:
+    """Return the Python of a new virtual environment with the wheel and some distributions, linked from here.
 
     Linked rather than downloaded: as strict, quick, and it works without a network.
     """
-    venv = tmp_path_factory.mktemp("clean") / "venv"
+    venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (site,) = venv.glob("lib/python*/site-packages")
-    for name in base_requirements():
+    for name in names:
         distribution = importlib.metadata.distribution(name)
         for entry in {Path(str(f)).parts[0] for f in distribution.files or ()} - {"..", "__pycache__"}:
             (site / entry).unlink(
@@ -170,6 +170,12 @@ def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.fixture(scope="module")
+def clean_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new virtual environment with the wheel and exactly what a base install requires."""
+    return environment_of(wheel, tmp_path_factory.mktemp("clean"), brought_by(DISTRIBUTION))
+
+
 def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return subprocess.run(
@@ -180,6 +186,18 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+@pytest.mark.slow
+def test_the_wheel_passes_what_cibuildwheel_tests_it_by(wheel: Path, tmp_path: Path) -> None:
+    """With exactly what cibuildwheel installs beside the wheel, and without the sources."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]
+    extras = ",".join(declared["test-extras"])
+    names = brought_by(f"{DISTRIBUTION}[{extras}]", *declared["test-requires"])
+    command = declared["test-command"].format(project=ROOT).split()
+    assert command[0] == "python"
+    result = run(environment_of(wheel, tmp_path, names), *command[1:])
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.slow
@@ -262,6 +280,12 @@ def test_the_name_of_the_distribution_is_written_once() -> None:
     # an example, a page, and the backend of the build, which runs where there is no package yet
     allowed = {"kernels/building.py", "specification/distribution.py", "view/plots/__init__.py"}
     assert {each.split(":")[0] for each in spelled} == allowed
+
+
+def test_no_extra_brings_a_compiler() -> None:
+    brought = brought_by(f"{DISTRIBUTION}[all]")
+    assert {"numpy", "scikit-learn"} <= brought
+    assert not brought & {"numba", "llvmlite", "ziglang"}
 
 
 def test_the_extra_all_is_every_other() -> None:

@@ -99,9 +99,8 @@ class ServedMembers:
             predicted = np.zeros((len(values), 3, self.size))
             predicted[:, 0], predicted[:, 2] = 1.0 / self.size, 1.0
             return opinion_predictions(predicted, 0, self.size)
-        values = np.ascontiguousarray(values, np.float64)
-        rows = (values, self.book.codes(values), self._reliable, TIE)
-        return Predictions(*served_predictions(*(*self._prepared, *rows)))
+        rest = (*self.book.joined_cuts, np.ascontiguousarray(values, np.float64), self._reliable, TIE)
+        return Predictions(*served_predictions(*(*self._prepared, *rest)))
 
     def predict_row(self, row: list[float]) -> tuple[int, list[float], list[float], list[float]]:
         """Return class, probabilities, beliefs and plausibilities of one row of known values, as `predict` does."""

@@ -1,7 +1,7 @@
 """Split information (theory §3.1), and the choice of an attribute's cut where gains are single numbers (§9).
 
 `quercus.trees.rules.choice` applies the same rule to cells, in a compiled kernel. Learners whose gains are single
-numbers use `best_splits`; a test compares the two.
+numbers use `best_splits`; `tests/property/trees/test_rules.py` compares the two.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quercus.kernels.growth import TIE  # two numbers within this distance are tied
+from quercus.kernels.growth import TIE  # two numbers within it are tied; defined in kernels/growth/kinds.hpp
 
 __all__ = ["TIE", "Interval", "first_largest", "largest_mid_value"]
 

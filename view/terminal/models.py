@@ -19,6 +19,7 @@ from quercus.view.learning import all_cells, curve_points, fallen_text, fit_curv
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_line,
+    answers_text,
     attribute_words,
     confidence_text,
     deviation_text,
@@ -43,7 +44,7 @@ def models_table(models: Sequence[Model]) -> Table:
             model.name,
             str(len(model.specification.classes)),
             f"{model.instance_count:,}",
-            f"{model.queries_answered:,} of {model.budget:,}",
+            answers_text(model),
             f"{model.queries_open:,}",
             f"v{model.tree_version}",
             f"{model.lag:,}",

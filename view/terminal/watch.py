@@ -13,7 +13,7 @@ from rich.text import Text
 
 from quercus.client.results import Model, TreeUpdate
 from quercus.view.bars import bar, sparkline
-from quercus.view.models import accuracy_line, lag_text
+from quercus.view.models import accuracy_line, answers_text, lag_text
 from quercus.view.terminal.models import pairs_table
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
@@ -49,11 +49,11 @@ def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
     """Return the picture of the newest moment and those before it."""
     first, now = moments[0], moments[-1]
     model, tree = now.model, now.update.tree
-    spent = model.queries_answered / model.budget if model.budget else 0.0
+    spent = f" {bar(model.queries_answered / model.budget)}" if model.budget else ""
     refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
     head = {
         "model": model.name,
-        "answers": f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}",
+        "answers": f"{answers_text(model)}{spent}{refused}",
         "queries": f"{model.queries_open:,} open, {model.queries_leased:,} leased",
         "accuracy": accuracy_line(model.accuracy),
         "tree": f"version {tree.version:,}, {lag_text(model)}",

@@ -56,6 +56,23 @@ def test_help_names_every_command() -> None:
     assert quercus("--version").stdout.startswith("quercus ")
 
 
+def test_the_column_of_the_class_is_asked_for_in_the_same_words(
+    server: str, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a,kind\n1,x\n2,y\n")
+    asked = "which column holds the class? Name it with --class COLUMN"
+    listed = "; the columns are a, kind"
+    done = quercus("models", "create", name, str(file), server=server)
+    assert done.returncode == 2
+    assert f"{asked}, or give the classes with --classes A,B,C{listed}" in " ".join(
+        done.stderr.replace("│", " ").split()
+    )
+    assert quercus("models", "create", name, str(file), "--class", "kind", server=server).returncode == 0
+    done = quercus("push", name, str(file), "--labels", server=server)
+    assert (done.returncode, done.stderr) == (1, f"error: {file}: {asked}{listed}\n")
+
+
 def test_a_half_labelled_file_says_that_it_has_labels(server: str, name: str, tmp_path: Path) -> None:
     """Its classes may be given with the column that names some of them."""
     file = tmp_path / "half.csv"

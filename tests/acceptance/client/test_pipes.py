@@ -114,6 +114,16 @@ def test_objects_are_rows_and_their_field_id_names_them(server: str, wine: str, 
         assert sorted(each.id for each in client.instances(wine)) == ["2", "a"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "mark"),
+    [('{"id": "b", "alcohol": "high"}', "null"), ("id,alcohol,tint\nb,high,dark", "an empty cell or ?")],
+)
+def test_a_missing_value_is_named_as_the_rows_write_it(server: str, wine: str, rows: str, mark: str) -> None:
+    done = quercus("push", wine, "-", server=server, stdin=rows)
+    said = f"'high' is not a finite number; {mark} is a missing value, and 'high' is one with --missing high"
+    assert said in done.stderr
+
+
 def test_labels_of_objects_may_be_sets_and_plausibilities(server: str, wine: str) -> None:
     labels = ["red", ["red", "white"], {"red": 1, "white": 0.25}, None, "rosé"]
     objects = [{"alcohol": k, "class": each} for k, each in enumerate(labels)]

@@ -359,23 +359,31 @@ def test_a_log_that_cannot_be_imported_is_named_with_its_line(tmp_path: Path, ex
         assert f"error: {exported}: {reason}" in run("import", str(exported), *into, code=1)
 
 
-def test_an_export_that_stops_its_queries_early_is_imported_and_asks_to_the_budget(
+def test_a_model_that_stopped_its_queries_early_asks_to_the_budget_wherever_it_goes_and_that_is_said(
     tmp_path: Path, exported: Path
 ) -> None:
     """Its specification has field 14 from the time when there were two rules to stop."""
     head, *events = exported.read_text().splitlines()
-    store = ("--store", str(tmp_path / "copy.db"), "--create")
-    for ask, said in (("to-the-budget", False), ("while-contested", True)):
-        stored = json.loads(head)
+    store = ("--store", str(tmp_path / "copy.db"))
+    for ask in ("to-the-budget", "while-contested"):
+        stored = json.loads(head) | {"model": f"of-{ask}"}
         stored["specification"] = base64.b64encode(
             base64.b64decode(stored["specification"]) + bytes([14 << 3 | 2, len(ask)]) + ask.encode()
         ).decode()
         exported.write_text("\n".join([json.dumps(stored), *events]))
-        done = quercus("import", str(exported), "--as", ask, *store)
-        assert (done.returncode, "read 23 events" in done.stdout) == (0, True)
-        assert ("ask: while-contested is not offered any more" in done.stderr) == said
-        assert len(done.stderr.splitlines()) == said
-    assert "is consistent" in run("check", *store[:2])
+        done = quercus("import", str(exported), *store, "--create")
+        assert (done.returncode, done.stdout) == (0, "read 23 events\n")
+    said = "of-while-contested: ask was while-contested, which is not offered any more; it now asks up to its budget\n"
+    assert done.stderr == said
+    archive, moved = str(tmp_path / "archive"), ("--store", str(tmp_path / "moved.db"))
+    run("archive", "--all", "--out", archive, *store)
+    for step in (
+        ("migrate", "--from", store[1], "--to", moved[1], "--regrow", "0"),
+        ("rebuild", archive, "--store", str(tmp_path / "rebuilt.db"), "--create"),
+    ):
+        done = quercus(*step)
+        assert (done.returncode, done.stderr) == (0, said)
+    assert "is consistent" in run("check", *moved)
 
 
 @pytest.mark.slow

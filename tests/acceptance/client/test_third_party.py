@@ -229,15 +229,19 @@ def test_without_the_package_the_other_models_are_served(
         server.stop()
 
 
-def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path, workers: str) -> None:
     done = quercus(
         "serve",
+        "--workers",
+        workers,
         "--store",
         str(tmp_path / "q.db"),
         environment=os.environ | {"QUERCUS_PLUGINS": "quercus, nobody"},
     )
     assert done.returncode != 0
-    assert "plugins: 'nobody' is not an installed package with plug-ins" in done.stderr
+    assert "error: plugins: 'nobody' is not an installed package with plug-ins" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.release

@@ -72,7 +72,7 @@ def test_every_field_of_an_event_comes_through_all_of_its_forms(
     for event in filled[1:-1]:
         given = cells(event.kind, event.sequence)
         assert {name: getattr(event, name) for name in given if name != "id"} == given
-    assert store.load(list(store.dump("m")), "copy") == len(filled)
+    assert store.load(list(store.dump("m")), "copy") == ("copy", len(filled))
     archive_model(store, "m", tmp_path / "archive")
     url = file_url(tmp_path / "rebuilt.db")
     with Store.open(url) as rebuilt:

@@ -487,7 +487,7 @@ def test_a_log_with_too_many_marks_is_not_imported(marked, monkeypatch):
     )  # the log has two marks, one of which is taken back
     lines = list(marked.dump("m"))
     monkeypatch.setattr("quercus.storage.admin.transfer.MAX_GOLD", 1)
-    assert marked.load(lines, name="copy")
+    assert marked.load(lines, name="copy") == ("copy", len(lines) - 1)
     mark(marked, a=words.A)
     with pytest.raises(InvalidInput, match=r"^file: has 2 gold questions, at most 1 are allowed$"):
         marked.load(list(marked.dump("m")), name="more")

@@ -47,7 +47,7 @@ def events(store: Store, name: str) -> list:
 
 def test_what_is_read_back_is_the_same_log(filled: Store) -> None:
     lines = list(filled.dump("m"))
-    assert filled.load(lines, "copy") == 7
+    assert filled.load(lines, "copy") == ("copy", 7)
     assert events(filled, "copy") == events(filled, "m")
     assert filled.vocabulary("copy") == filled.vocabulary("m") == {0: ("red", "blue"), 1: ("x",)}
     copy, original = filled.get_model("copy"), filled.get_model("m")

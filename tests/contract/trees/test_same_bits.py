@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support import every_number
-from support.checkout import ROOT
+from support.checkout import ROOT, copy_checkout
 from support.every_number import (
     ATTRIBUTES,
     FORESTS,
@@ -90,6 +91,31 @@ def test_a_processor_without_vector_extensions_decides_the_same(here: Results) -
         GLIBC_TUNABLES="glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F",
     )
     assert_near(found, here)
+
+
+@pytest.mark.release
+@pytest.mark.timeout(900)  # the build takes over a minute of CPU time
+def test_the_compiler_from_pypi_changes_no_bit(here: Results, tmp_path: Path) -> None:
+    """A machine without a C++ compiler builds the kernels with the package ziglang, of some 90 MB."""
+    checkout, packages = copy_checkout(tmp_path / "checkout"), tmp_path / "packages"
+    for built in (checkout / "kernels").glob("compiled*"):
+        built.unlink()
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", str(packages), "ziglang>=0.15"], check=True)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=checkout,
+        env={"PATH": "/nowhere", "PYTHONPATH": str(packages), "HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "zig-c++\nQuercus: compiled " in done.stdout
+    code = "from quercus.kernels import compiled; print(compiled.__file__)"
+    found = {"PYTHONPATH": str(checkout / "src")}
+    used = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | found, capture_output=True, text=True, check=True
+    )
+    assert (checkout / "src") in Path(used.stdout).parents
+    assert elsewhere(**found) == here
 
 
 # one row alone, some rows, all rows

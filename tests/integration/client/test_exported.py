@@ -27,7 +27,7 @@ def test_an_exported_model_has_the_same_history_and_the_same_trees(
     with Store.open(url) as store:
         for name in MODELS:
             lines = _text_of(f"{name}.jsonl.gz").splitlines()
-            assert store.load(lines, meaning=StoredModel()) == len(lines) - 1
+            assert store.load(lines, meaning=StoredModel()) == (name, len(lines) - 1)
             assert list(map(json.loads, store.dump(name))) == _by_now(lines)
     serving = Serving(tmp_path, store=url)
     try:

@@ -193,7 +193,7 @@ def test_scripts_hold_the_next_query_and_exchange_it_unseen(ann: Visitor, client
     given = ann.script(f"{base}/next", {"have": [current["query"]], "wait_s": 10}).json
     (unseen,) = given["queries"]
     assert unseen["name"] != current["query"]
-    assert given["progress"] == {"answered": 0, "budget": 8}
+    assert given["progress"] == {"answered": 0, "budget": 8, "text": "0 of 8 answers"}
     assert ann.script(f"{base}/answer", current | {"label": "s", "took_s": 1.5}).json == {
         "conflict": False,
         "wants_more": False,

@@ -190,6 +190,15 @@ def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
         assert (answer.status, says in answer.text) == (400, True), answer.text[-3000:]
 
 
+def test_a_model_that_never_asks_says_so_on_each_page(ann: Visitor, client: Client) -> None:
+    client.create_model("c-silent", Specification([Nominal("X", "ab")], ["o", "s"]))
+    said = "It never asks: its budget is 0."
+    for page in ("/", "/m/c-silent", "/m/c-silent/desk", "/m/c-silent/label"):
+        text = ann.get(page).text
+        assert said in text, page
+        assert "0 of 0" not in text, page
+
+
 def test_a_model_in_numbers(ann: Visitor, model: str) -> None:
     page = ann.get(f"/m/{model}").text
     assert re.search(r"rows</th><td>30<", page)

@@ -118,7 +118,7 @@ def test_an_error_has_the_words_and_details_of_grpc(
     [
         ('{"modelId": "a", "specfication": {}}', "specfication", "is not a field of CreateModelRequest, wh"),
         ('{"specification": {"classes": [1]}}', "specification.classes", "cannot be read (expected string"),
-        ('{"specification": {"budget": -1}}', "specification.budget", "cannot be read (Value out of range: -1)"),
+        ('{"specification": {"budget": -1}}', "specification.budget", "is -1, must be a whole number in [0, 429"),
         ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is not a field of"),
         ('{"specification": [{"budget": 1}]}', "specification", "must be a JSON object"),
         ('{"specification": 5}', "specification", "must be a JSON object"),

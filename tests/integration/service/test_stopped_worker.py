@@ -16,7 +16,8 @@ import sys
 from quercus.server.config import Config
 from quercus.server.workers import parent
 parent.SILENCE_S, parent.TICK_S = 3.0, 0.5
-parent.serve_with_workers(Config(store=sys.argv[1], port=0, workers=2, grower=False))
+config = Config(store=sys.argv[1], port=0, workers=2, grower=False)
+parent.serve_with_workers(config, lambda address: print(address, flush=True))
 """
 
 
@@ -29,7 +30,7 @@ def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, number: int) -> No
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            address = server.stdout.readline().split()[-1]
+            address = server.stdout.readline().strip()
             before = workers_of(server.pid)
             with Client(address, outage_s=60.0) as client:
                 client.create_model("m", Specification([Numeric("x")], ("a", "b")))

@@ -31,11 +31,11 @@ def node(index: int, parent: int | None, depth: int, children: tuple[int, ...] =
     )
 
 
-def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int) -> WatchedMoment:
+def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int, budget: int = 40) -> WatchedMoment:
     tree = Tree("wine", 7, 100, ("red", "white"), (), nodes, datetime.now(UTC))
     model = Model(
         name="wine",
-        specification=Specification([Numeric("a")], ["red", "white"], budget=40),
+        specification=Specification([Numeric("a")], ["red", "white"], budget=budget),
         created_at=datetime.now(UTC),
         sequence_committed=100,
         sequence_grown=100,
@@ -57,6 +57,11 @@ def drawn(moments: list[WatchedMoment]) -> list[str]:
 
 
 DEEP = (node(0, None, 0, (1, 2)), node(1, 0, 1, (3,)), node(2, 0, 1), node(3, 1, 2, (4,)), node(4, 3, 3))
+
+
+def test_a_model_that_never_asks_has_no_bar_of_answers() -> None:
+    lines = drawn([moment(0.0, DEEP, 0, budget=0)])
+    assert "answers   never asks, 2 refused" in [line.rstrip() for line in lines]
 
 
 def test_numbers_and_the_top_of_the_tree() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
+from pyarrow import parquet
 
 from quercus.belief.errors import InvalidInput
 from quercus.cli.model_options import plugin_of
@@ -372,6 +374,19 @@ def test_numbers_with_words_for_missing_ones_do_not_become_names(tmp_path: Path,
         Nominal("a", sorted(["1", "2", "3", word])),
         Nominal("b", sorted(["x", "y", word])),
     )
+
+
+def test_a_missing_value_is_named_as_the_format_writes_it(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"size": ["1", "big"], "colour": ["red"] * 2}), tmp_path / "t.parquet")
+    tables = {
+        "null": open_table(tmp_path / "t.parquet"),
+        "?": table(tmp_path, "@attribute colour {red}\n@attribute size numeric\n@data\nred,big\n", "t.arff"),
+        "an empty cell or ?": table(tmp_path, "colour,size\nred,big\n"),
+    }
+    for mark, opened in tables.items():
+        with pytest.raises(FileError) as caught:
+            list(Binding(opened, SPECIFICATION))
+        assert f"'big' is not a finite number; {mark} is a missing value" in str(caught.value)
 
 
 def test_a_column_of_such_words_alone_holds_names(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def grown(store: Store, model: str) -> bytes:
 
 
 def test_what_is_right_comes_in_and_grows_the_same_tree(store: Store, lines: Lines) -> None:
-    assert store.load(lines, "copy", StoredModel()) == ROWS + 5
+    assert store.load(lines, "copy", StoredModel()) == ("copy", ROWS + 5)
     assert grown(store, "copy") == grown(store, "m")
 
 

@@ -113,7 +113,7 @@ def test_a_specification_that_says_when_queries_stop_is_read_without_it(ask: str
     new = specification()
     earlier = new.SerializeToString() + bytes([14 << 3 | 2, len(ask)]) + ask.encode()
     assert stored_specification(earlier).SerializeToString() == new.SerializeToString()
-    said = "ask: while-contested is not offered any more; the model asks up to its budget"
+    said = "ask was while-contested, which is not offered any more; it now asks up to its budget"
     assert retired_setting(earlier) == ("" if ask == "to-the-budget" else said)
     assert retired_setting(new.SerializeToString()) == ""
 

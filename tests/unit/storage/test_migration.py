@@ -48,7 +48,9 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
 
     def install(text: str) -> None:
         scripts = tmp_path / "migrations"
-        shutil.copytree(str(files("quercus.storage") / "migrations"), scripts)
+        # bytecode that another worker is writing may be gone before it is copied
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(str(files("quercus.storage") / "migrations"), scripts, ignore=ignored)
         (scripts / "versions" / f"{AFTER}_colour.py").write_text(text)
         monkeypatch.setattr(migrating, "SCRIPTS", str(scripts))
         monkeypatch.setattr(migrating, "HEAD", AFTER)

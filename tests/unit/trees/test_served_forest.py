@@ -201,7 +201,7 @@ def test_bounds_of_naive_bayes_are_those_of_shares(weight: float, level: float) 
         _, mine, belief, plausibility = served_predictions(
             np.empty(0, np.bool_), np.empty((0, 4), np.int32), none, np.empty(0, np.uint64), np.empty((0, 6)), none,
             np.empty(0), np.empty(0), *bayes_columns([table], 2), np.array([depth]), np.ones(1),
-            np.empty((1, 0)), np.empty((1, 0), np.uint16), 1.0, 0.0,
+            np.empty(0), none, np.empty((1, 0)), 1.0, 0.0,
         )  # fmt: skip
         lower, upper = share_bounds(mine, weight, level)
         np.testing.assert_allclose(belief, lower, atol=rounding, rtol=0)
