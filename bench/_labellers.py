@@ -47,10 +47,8 @@ def keep_open(store: Store, model: str, count: int, stop: threading.Event) -> No
         if record.queries_open < count // 2:
             first = last - record.queries_open + 1
             last = first + count - 1
-            entries = [AgendaEntry(i, b"", b"") for i in range(first, last + 1)]
-            store.publish(
-                model, as_of=record.sequence_committed, snapshot=b"tree", agenda=entries, key=key, keep=2
-            )
+            entries = [AgendaEntry(i, b"[[],null,null,[]]", b"") for i in range(first, last + 1)]
+            store.publish_agenda(model, as_of=record.sequence_committed, agenda=entries, key=key)
         stop.wait(PAUSE_S)
 
 

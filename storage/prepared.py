@@ -1,6 +1,8 @@
 """Statements for frequent use, which are compiled once for each database, and then run by the database's driver.
 
-SQLAlchemy takes ten times as long to prepare such a statement as SQLite takes to run it.
+SQLAlchemy takes ten times as long to prepare such a statement as SQLite takes to run it. Through a server, 32 labellers
+lease and answer 837 and 841 queries a second, and 764 and 784 if SQLAlchemy runs these statements; with PostgreSQL 701
+and 959, and 628 and 715 (`served_pairs` of `bench/_labellers.py`, taking turns).
 """
 
 from collections import namedtuple
