@@ -109,6 +109,7 @@ def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreF
         with engine.connect() as connection:
             connection.execution_options(**dialect.read_options)
             dialect.begin(connection, writes=False)
+            dialect.allow_pauses(connection)
             is_current = stored_revision(connection, dialect.store_name) == HEAD
             found = list(islice(_find_faults(connection, dialect, is_current, contents), 2 * MAX_FAULTS))
     except dialect.driver_errors as error:

@@ -462,6 +462,18 @@ def test_check_finds_what_does_not_hold_together(opened: Store, postgres_url: st
     assert str(last) == "model m: query 2 is not there, and its history is"
 
 
+def test_a_check_may_take_its_time(
+    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SlowContents:
+        def __getattr__(self, _: str) -> Callable[..., object]:
+            return lambda *_: threading.Event().wait(0.6)  # longer than a writer may stand still
+
+    push(opened, "a")
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
+    assert verify_store(postgres_url, SlowContents) == []
+
+
 def test_the_migrations_build_the_schema(postgres: Cluster, empty: str, postgres_url: str) -> None:
     """They leave what a new store has, with the references that PostgreSQL does not look up left out."""
 
