@@ -204,7 +204,11 @@ def check_store(config: Config) -> CheckFinding:
         finally:
             database.close()
     except (StorageError, InvalidInput) as error:
-        fix = "make the file and its folder readable and writable for the server, or restore a backup"
+        fix = (
+            "start the database server and let this user in, or correct --store: see docs/postgresql.md"
+            if dialect.folder is None
+            else "make the file and its folder readable and writable for the server, or restore a backup"
+        )
         return CheckFinding("store", "fault", str(error), fix)
     if revision is None:
         return CheckFinding("store", "ok", f"{name} is empty; the first start creates its tables")

@@ -89,6 +89,14 @@ def test_a_store_that_is_none(tmp_path: Path) -> None:
     assert "backup" in found["store"]["fix"]
 
 
+def test_a_database_server_that_does_not_answer() -> None:
+    url = f"postgresql://ann@127.0.0.1:{free_port()}/labels"
+    code, found = doctor("--store", url, "--port", str(free_port()))
+    assert (code, found["store"]["state"], found["disk"]["state"]) == (1, "fault", "ok")
+    assert f"{url} cannot be reached" in found["store"]["found"]
+    assert found["store"]["fix"].startswith("start the database server")
+
+
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     code, found = doctor("--store", str(tmp_path / "none" / "q.db"), "--port", "0")
     assert (code, found["store"]["state"], found["disk"]["state"]) == (1, "fault", "fault")
