@@ -32,7 +32,8 @@ _NO_FIELDS: Final = re.compile(
 )
 """The error for a list or a number instead of a message, whose elements are taken for names of fields."""
 _MISFIT: Final = re.compile(
-    r"Value out of range|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError|Invalid enum value"
+    r"[Vv]alue (?:out of range|too (?:large|small))|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError"
+    r"|Invalid enum value"
 )
 """In the errors for a number that its field cannot hold, and for a name that an enum does not have."""
 _WRITTEN_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
@@ -176,8 +177,8 @@ def _broken_bound(value: Any, field: FieldDescriptor) -> str:
     if is_number and field.cpp_type in WHOLE_NUMBERS:
         low, high = WHOLE_NUMBERS[field.cpp_type]
         return "" if low <= value <= high and value == int(value) else f"a whole number in [{low}, {high}]"
-    if is_number and field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
-        least, most = NUMBERS
+    if is_number and field.cpp_type in NUMBERS:
+        least, most = NUMBERS[field.cpp_type]
         if isinstance(value, float) and math.isnan(value):
             return 'written "NaN", for which JSON has no number'
         return "" if least <= value <= most else f"a number in [{least}, {most}]"

@@ -13,5 +13,9 @@ WHOLE_NUMBERS: Final[Mapping[int, tuple[int, int]]] = {
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
 """The range of each type of C++, which ``int32``, ``sint32`` and ``sfixed32`` share."""
-NUMBERS: Final = (-sys.float_info.max, sys.float_info.max)
-"""The finite range of ``double``."""
+_GREATEST_FLOAT: Final = float.fromhex("0x1.fffffep+127")
+NUMBERS: Final[Mapping[int, tuple[float, float]]] = {
+    FieldDescriptor.CPPTYPE_FLOAT: (-_GREATEST_FLOAT, _GREATEST_FLOAT),
+    FieldDescriptor.CPPTYPE_DOUBLE: (-sys.float_info.max, sys.float_info.max),
+}
+"""The finite ranges of ``float`` and ``double``."""

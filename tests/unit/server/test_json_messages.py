@@ -7,7 +7,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.wire.json_messages import JsonMessage
-from quercus.v1 import model_pb2
+from quercus.v1 import display_pb2, model_pb2
 
 UNSIGNED = "must be a whole number in [0, 4294967295]"
 LONG = "must be a whole number in [-9223372036854775808, 9223372036854775807]"
@@ -43,6 +43,14 @@ def cases() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("specification", "said"), [*cases()])
 def test_what_a_field_cannot_hold_is_named_with_its_bound(specification: str, said: str) -> None:
     assert refusal(specification) == said
+
+
+def test_the_bound_of_a_short_number_is_its_own() -> None:
+    for value in ("1e39", "-1e39", "1e400"):
+        with pytest.raises(InvalidInput) as caught:
+            JsonMessage(f'{{"values": [0, {value}]}}'.encode()).read_as(display_pb2.DisplaySeries)
+        said = "must be a number in [-3.4028234663852886e+38, 3.4028234663852886e+38]"
+        assert str(caught.value) == f"values[1]: is {value}, {said}"
 
 
 def test_a_number_of_thousands_of_digits_is_refused_in_words_for_users() -> None:
