@@ -462,9 +462,7 @@ def test_check_finds_what_does_not_hold_together(opened: Store, postgres_url: st
     assert str(last) == "model m: query 2 is not there, and its history is"
 
 
-def test_a_check_may_take_its_time(
-    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_may_take_its_time(opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class SlowContents:
         def __getattr__(self, _: str) -> Callable[..., object]:
             return lambda *_: threading.Event().wait(0.6)  # longer than a writer may stand still
