@@ -161,7 +161,9 @@ inline double greatest_share(double p, double depth) {
     if (lift < rest) u = std::min(std::log((p + lift) / (rest - lift)), u);
     for (int step = 0; step < BOUND_STEPS; ++step) {
         const double x = std::exp(-u), t = 1.0 / (1.0 + x);
+        if (!(t > p)) break;  // the cut is so small that only rounding errors remain
         const double move = (-std::log1p(x) - rest * u - entropy - depth) / (t - p);
+        if (step > 0 && move > BOUND_NEAR) break;  // here, too
         u += move;
         // near the root, the error after a step is half its square times t (1 - t) / (t - p)
         if (std::abs(move) < BOUND_NEAR && move * move * t * (1.0 - t) < BOUND_STILL * std::abs(t - p)) break;

@@ -191,18 +191,38 @@ def test_a_number_has_the_code_of_its_place_among_the_cuts(count: int, rows: int
 @pytest.mark.parametrize("level", [0.01, 0.75, 0.999])
 def test_bounds_of_naive_bayes_are_those_of_shares(weight: float, level: float) -> None:
     log_odds = np.concatenate([np.linspace(-36, 36, 73), np.linspace(-600, 600, 13)])
-    likeliest = 1.0 / (1.0 + np.exp(-log_odds))
-    theta = np.stack([likeliest, 1.0 - likeliest], axis=1)
-    none, depth = np.empty(0, np.int64), np.log(level) / weight
+    depth = np.log(level) / weight
     # near its top, a likelihood changes less than its rounding error
     rounding = 1e-14 + 2e-15 / np.sqrt(-depth)
-    for prior in theta[(theta > 0.0).all(axis=1)]:
-        table = BayesTable(weight, prior, np.empty((0, 2)), np.empty((0, 2)), ())
-        _, mine, belief, plausibility = served_predictions(
-            np.empty(0, np.bool_), np.empty((0, 4), np.int32), none, np.empty(0, np.uint64), np.empty((0, 6)), none,
-            np.empty(0), np.empty(0), *bayes_columns([table], 2), np.array([depth]), np.ones(1),
-            np.empty(0), none, np.empty((1, 0)), 1.0, 0.0,
-        )  # fmt: skip
+    for prior in priors_of(log_odds):
+        mine, belief, plausibility = bayes_bounds(prior, depth)
         lower, upper = share_bounds(mine, weight, level)
         np.testing.assert_allclose(belief, lower, atol=rounding, rtol=0)
         np.testing.assert_allclose(plausibility, upper, atol=rounding, rtol=0)
+
+
+@pytest.mark.parametrize("depth", [-3e-16, -1e-16, -1e-18, -1e-20, -1e-32, -5e-324])
+def test_cuts_smaller_than_rounding_errors_hold_little_more_than_the_estimate(depth: float) -> None:
+    for prior in priors_of(np.linspace(-36.0, 36.0, 733)):
+        mine, belief, plausibility = bayes_bounds(prior, depth)
+        assert (belief <= mine).all()
+        assert (mine <= plausibility).all()
+        np.testing.assert_allclose(belief, plausibility, atol=1e-6, rtol=0)
+
+
+def priors_of(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities (n, 2) of two classes, without those that are 0."""
+    likeliest = 1.0 / (1.0 + np.exp(-log_odds))
+    theta = np.stack([likeliest, 1.0 - likeliest], axis=1)
+    return theta[(theta > 0.0).all(axis=1)]
+
+
+def bayes_bounds(prior: NDArray[np.float64], depth: float) -> tuple[NDArray[np.float64], ...]:
+    """Probabilities, beliefs and plausibilities, (1, 2) each, by a naive-Bayes member without attributes."""
+    none, table = np.empty(0, np.int64), BayesTable(1.0, prior, np.empty((0, 2)), np.empty((0, 2)), ())
+    _, *bounds = served_predictions(
+        np.empty(0, np.bool_), np.empty((0, 4), np.int32), none, np.empty(0, np.uint64), np.empty((0, 6)), none,
+        np.empty(0), np.empty(0), *bayes_columns([table], 2), np.array([depth]), np.ones(1),
+        np.empty(0), none, np.empty((1, 0)), 1.0, 0.0,
+    )  # fmt: skip
+    return tuple(bounds)
