@@ -168,12 +168,11 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
 
 def overrules(words: LabelEvent) -> bool:
     """Return whether a label overrules others: an adjudication, a mark, or a correction of another's answer."""
-    if words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED):
-        return True
-    former = words.former
-    if words.kind is not LabelKind.CORRECTED or former is None:
-        return False
-    return former.event.author != words.event.author or overrules(former)
+    while words.kind is LabelKind.CORRECTED and words.former is not None:
+        if words.former.event.author != words.event.author:
+            return True
+        words = words.former
+    return words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED)
 
 
 def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:

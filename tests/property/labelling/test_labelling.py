@@ -23,7 +23,7 @@ from quercus.labelling.answers import Amendment, Effects, LabelledInstance, Word
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.gold import GoldScore, Mark, as_known_to, flagged, gold_scores, mark_events
-from quercus.labelling.history import known_contour
+from quercus.labelling.history import known_contour, own_labels
 from quercus.labelling.leasing import Idle, Usage, remaining_budget, why_late_answer_is_beyond
 from quercus.labelling.lifecycle import (
     NEVER,
@@ -595,3 +595,12 @@ def test_who_corrects_another_twice_has_not_answered() -> None:
         label = data(frozenset({len(walk.log) % 3}))
         walk.log.append(walk.of(1).event(1, kind, label, who, query=1, gold=True))
     assert gold_scores([walk.of(1).said], SIZE) == {}
+
+
+def test_an_answer_can_be_corrected_any_number_of_times() -> None:
+    walk = Walk(0)
+    for kind in (EventKind.ANSWER, *[EventKind.CORRECTION] * 2000):
+        label = data(frozenset({len(walk.log) % 3}))
+        walk.log.append(walk.of(1).event(1, kind, label, "ann", query=1))
+    (label_of_ann,) = own_labels(walk.of(1).said)
+    assert label_of_ann.event is walk.log[-1]
