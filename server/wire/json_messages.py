@@ -33,9 +33,10 @@ _NO_FIELDS: Final = re.compile(
 """The error for a list or a number instead of a message, whose elements are taken for names of fields."""
 _MISFIT: Final = re.compile(
     r"[Vv]alue (?:out of range|too (?:large|small))|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError"
-    r"|Invalid enum value"
+    r'|Invalid enum value|has no field named "(?s:.)"'
 )
-"""In the errors for a number that its field cannot hold, and for a name that an enum does not have."""
+"""In the errors for a number that its field cannot hold, a name that an enum does not have, and a text instead of a
+message, whose characters are taken for names of fields."""
 _WRITTEN_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
 _TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
 _KNOWN: Final = "\n Available Fields(except extensions): "
@@ -158,10 +159,18 @@ def _misfits(content: Any, kind: Descriptor, path: str) -> Iterator[InvalidInput
                 f"{place}[{k}]": each for k, each in enumerate(value if isinstance(value, list) else ())
             }
         for where, each in values.items():
-            if field.message_type is not None:
+            if isinstance(each, str) and _has_fields(field):
+                yield InvalidInput(shorten_text(where), f"is {shown(each)}, must be a JSON object")
+            elif field.message_type is not None:
                 yield from _misfits(each, field.message_type, f"{where}.")
             elif bound := _broken_bound(each, field):
                 yield InvalidInput(shorten_text(where), f"is {shown(each)}, must be {bound}")
+
+
+def _has_fields(field: FieldDescriptor) -> bool:
+    """Return whether a field is a message that JSON writes as an object; times and durations are texts."""
+    kind = field.message_type
+    return kind is not None and not kind.full_name.startswith("google.protobuf.")
 
 
 def _broken_bound(value: Any, field: FieldDescriptor) -> str:
