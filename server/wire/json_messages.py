@@ -33,10 +33,11 @@ _NO_FIELDS: Final = re.compile(
 """The error for a list or a number instead of a message, whose elements are taken for names of fields."""
 _MISFIT: Final = re.compile(
     r"[Vv]alue (?:out of range|too (?:large|small))|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError"
-    r'|Invalid enum value|has no field named "(?s:.)"'
+    r"|Invalid enum value|(?:int|float)\(\) argument must be"
+    r'|has no field named "(?s:.)"'
 )
-"""In the errors for a number that its field cannot hold, a name that an enum does not have, and a text instead of a
-message, whose characters are taken for names of fields."""
+"""In the errors for a value that is no number or that its field cannot hold, a name that an enum does not have, and a
+text instead of a message, whose characters are taken for names of fields."""
 _WRITTEN_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
 _TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
 _KNOWN: Final = "\n Available Fields(except extensions): "
@@ -174,7 +175,7 @@ def _has_fields(field: FieldDescriptor) -> bool:
 
 
 def _broken_bound(value: Any, field: FieldDescriptor) -> str:
-    """Return what a value must be, if it is a number that its field cannot hold or a name that an enum lacks."""
+    """Return what a value must be, if its field for numbers cannot hold it, or if it is a name that an enum lacks."""
     if isinstance(value, str) and _WRITTEN_WHOLE.fullmatch(value):
         value = int(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -183,14 +184,18 @@ def _broken_bound(value: Any, field: FieldDescriptor) -> str:
         is_known = low <= value <= high if is_number else value in field.enum_type.values_by_name
         names = ", ".join(each.name for each in field.enum_type.values if each.number)
         return "" if is_known else f"one of {names}"
-    if is_number and field.cpp_type in WHOLE_NUMBERS:
+    if isinstance(value, str | bool) or value is None:
+        return ""
+    if field.cpp_type in WHOLE_NUMBERS:
         low, high = WHOLE_NUMBERS[field.cpp_type]
-        return "" if low <= value <= high and value == int(value) else f"a whole number in [{low}, {high}]"
-    if is_number and field.cpp_type in NUMBERS:
+        fits = is_number and low <= value <= high and value == int(value)
+        return "" if fits else f"a whole number in [{low}, {high}]"
+    if field.cpp_type in NUMBERS:
         least, most = NUMBERS[field.cpp_type]
         if isinstance(value, float) and math.isnan(value):
             return 'written "NaN", for which JSON has no number'
-        return "" if least <= value <= most else f"a number in [{least}, {most}]"
+        fits = is_number and least <= value <= most
+        return "" if fits else f"a number in [{least}, {most}]"
     return ""
 
 

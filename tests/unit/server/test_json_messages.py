@@ -38,6 +38,8 @@ def cases() -> Iterator[tuple[str, str]]:
     yield learner % ("9" * 20), f"learner.parameters[depth].integer: is {'9' * 20}, {LONG}"
     for value, said in (('"FOO"', "'FOO'"), ("5000000000", "5000000000"), ("1e400", "1e400")):
         yield f'{{"pruning": {{"kind": {value}}}}}', f"pruning.kind: is {said}, {KIND}"
+    yield '{"budget": [5]}', f"budget: is [5], {UNSIGNED}"
+    yield numeric % '"edges": [[1, 2]]', f"attributes[1].numeric.edges[0]: is [1, 2], {DOUBLE}"
     yield '{"learner": "abc45"}', "learner: is 'abc45', must be a JSON object"
     yield '{"attributes": [{"name": "a"}, "b"]}', "attributes[1]: is 'b', must be a JSON object"
 
