@@ -357,7 +357,9 @@ def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, byte
 
 
 def _row_count(request: instance_pb2.PushInstancesRequest) -> int:
-    """Return the number of rows in a message, from its named rows, ids or labels; 0 if only the server knows it."""
+    """Return the number of rows in a message; 0 if only the server knows it: a client's packed rows have a width."""
+    if request.rows.packed.width:
+        return len(request.rows.packed.values) // request.rows.packed.width
     if request.rows.HasField("named"):
         return len(request.rows.named.rows)
     return len(request.ids) or len(request.labels.sets.masks) or len(request.labels.list.labels)

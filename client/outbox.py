@@ -1,8 +1,10 @@
 """A buffer between a sensor that cannot wait and a server that may be unreachable.
 
 Rows go into the buffer at once, and to the server as soon as it accepts them. The buffer is bounded; it is in memory,
-or in a file that outlives the process. Every batch has an id that the server remembers, so a batch that is sent twice
-is stored once.
+or in a file that outlives the process. The server recognises rows by their ids: those given, or those that it makes
+from the batch's id, which the buffer keeps, and the row's position. So a batch that is sent twice is stored once.
+
+The answers of labellers wait in a browser instead: ``console/static/outbox.js``.
 """
 
 from __future__ import annotations

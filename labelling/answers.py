@@ -245,7 +245,7 @@ def answer(
                 combined, conflict = _combine_labels(labels, together, of.said, of)
         else:
             conflict = contradicts(of.said, label, reliability, size)
-    if held.given.sequence:
+    if held.given.sequence:  # the lease has led to an answer already
         return _answered_before(held, of, data, reliability, declared, together), None
 
     into = OPEN if not settles else QueryState.REFUSED if data is None else QueryState.ANSWERED

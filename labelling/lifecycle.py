@@ -26,9 +26,9 @@ each cell the state after it; `-` means refused. An expired lease counts as open
     .. [5] if it has some of several answers (then NoLongerWanted does not withdraw it either); an answered query whose
        last answer is taken back is withdrawn
 
-A late answer is a Reply by a former holder whose lease expired. Two rules decide whether it counts. The first is here:
-the query must be open, and the lease not given up, ended by an operator, or used. The second concerns the budgets
-(`quercus.labelling.leasing.why_late_answer_is_beyond`), in the transaction that takes the answer
+A late answer is a Reply by a former holder whose lease expired. Two rules decide whether it counts. The first is
+`_why_lost`: the query must be open, and the lease not given up, ended by an operator, or used. The second concerns the
+budgets (`quercus.labelling.leasing.why_late_answer_is_beyond`), in the transaction that takes the answer
 (`quercus.storage.queries.answers.answer`).
 """
 

@@ -101,7 +101,10 @@ def end_membership(connection: Connection, member: str) -> None:
 
 
 def check_fence(connection: Connection, key: int, name: str, fence: Fence | None) -> None:
-    """Raise `Fenced` if another member has taken the model; none can take it until the transaction ends."""
+    """Raise `Fenced` if another member has taken the model.
+
+    Otherwise the model's row of `growing` is locked, so that no member can take it until the transaction ends.
+    """
     if fence is None:
         return
     mine = (growing.c.model_id == key, growing.c.owner == fence.member, growing.c.epoch == fence.epoch)

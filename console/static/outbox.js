@@ -1,4 +1,5 @@
 // Answers of a labeller, kept until the server has them; they survive closing the page, and outages of server or console.
+// Rows that a program pushes wait in client/outbox.py.
 
 import { forget, keep, openStore, takeOver } from "./unsent.js";
 

@@ -360,6 +360,30 @@ def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, 
             assert outbox.waiting_rows == 0
 
 
+def test_rows_without_ids_are_stored_once_after_the_process_was_killed(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Also if the server had stored a batch which was still in the file when the process was killed."""
+    path = tmp_path / "rows.buffer"
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+    machine.off()
+    with Client(machine.address) as client:
+        outbox = client.outbox("m", path, specification=SPECIFICATION)
+        outbox.put(ROWS)
+        outbox.put(ROWS[:1])
+        with pytest.raises(DeadlineExceeded):
+            outbox.close(0.1)
+    unsent = path.read_bytes()
+    machine.on()
+    with Client(machine.address) as client:
+        for _ in range(2):
+            path.write_bytes(unsent)
+            with client.outbox("m", path) as outbox:
+                outbox.flush(60)
+            assert client.get_model("m").instance_count == 3
+
+
 def test_a_file_belongs_to_one_model_and_one_process(machine: Machine, tmp_path: Path) -> None:
     path = tmp_path / "rows.buffer"
     with Client(machine.address) as client:
