@@ -130,14 +130,18 @@ def _find_faults(
     if is_current:
         parts.append(lambda: _faults_of_rows(connection, dialect, contents))
     for part in parts:
-        yield from _readable(part(), dialect, "the store")
+        yield from _readable(part(), connection, dialect, "the store")
 
 
-def _readable(faults: Iterator[StoreFault], dialect: Dialect, what: str) -> Iterator[StoreFault]:
-    """Yield at most `MAX_FAULTS` faults, and one more if an error ends the check."""
+def _readable(
+    faults: Iterator[StoreFault], connection: Connection, dialect: Dialect, what: str
+) -> Iterator[StoreFault]:
+    """Yield at most `MAX_FAULTS` faults, and one more if an error ends the check; a lost connection is no fault."""
     try:
         yield from islice(faults, MAX_FAULTS)
     except dialect.driver_errors as error:
+        if connection.invalidated:
+            raise
         yield StoreFault(f"{what} cannot be read: {dialect.translate_error(error)}")
     except NOT_READ as error:
         yield StoreFault(f"{what} cannot be read ({type(error).__name__}: {str(error)[:200]})")
@@ -159,13 +163,15 @@ def _faults_of_rows(
     for fault in cell_faults(connection):
         of_models[fault.model_id].append(fault.text)
     yield from map(StoreFault, of_models.pop(None, ()))
-    yield from _readable(_faults_of_the_whole(connection, contents), dialect, "the store")
+    yield from _readable(_faults_of_the_whole(connection, contents), connection, dialect, "the store")
     rows = connection.execute(select(model.c.id, model.c.name).where(LIVE).order_by(model.c.id)).all()
     for key, name in rows:
         for text in (texts := of_models.pop(key, [])):
             yield StoreFault(f"model {name}: {text}")
         if not texts:  # damaged cells would only cause further faults
-            yield from _readable(_faults_of_model(connection, key, contents), dialect, f"model {name}")
+            yield from _readable(
+                _faults_of_model(connection, key, contents), connection, dialect, f"model {name}"
+            )
     for key, texts in of_models.items():  # models that are being deleted, or do not exist
         yield from (StoreFault(f"model number {key}: {text}") for text in texts)
 

@@ -463,13 +463,29 @@ def test_check_finds_what_does_not_hold_together(opened: Store, postgres_url: st
 
 
 def test_a_check_may_take_its_time(opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class SlowContents:
-        def __getattr__(self, _: str) -> Callable[..., object]:
-            return lambda *_: threading.Event().wait(0.6)  # longer than a writer may stand still
-
     push(opened, "a")
     monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
-    assert verify_store(postgres_url, SlowContents) == []
+    assert verify_store(postgres_url, contents_that(lambda: threading.Event().wait(0.6))) == []
+
+
+def test_a_server_that_stops_during_a_check_is_no_damage(opened: Store, postgres_url: str) -> None:
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    opened.create_model("n", b"", budget=9)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        verify_store(postgres_url, contents_that(lambda: execute(postgres_url, cut)))
+
+
+def contents_that(act: Callable[[], object]) -> Any:
+    """Checks of a model's contents that find nothing; each takes an action."""
+
+    class Contents:
+        def __getattr__(self, _: str) -> Callable[..., object]:
+            return lambda *_: act() and None
+
+    return Contents
 
 
 def test_the_migrations_build_the_schema(postgres: Cluster, empty: str, postgres_url: str) -> None:
