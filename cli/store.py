@@ -111,8 +111,10 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     with store_errors("check"):
         from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.verify import verify_store  # noqa: PLC0415
+        from quercus.storage.dialect import dialect_for  # noqa: PLC0415
 
         url = store_url(store)
+        is_file = dialect_for(url, 5.0).folder is not None
         with err.status("reading the store"):
             faults = verify_store(url, StoredModel)
     damage = sum(fault.is_damage for fault in faults)
@@ -124,12 +126,11 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
         kind, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
         err.print(f"{kind}: {fault}", style=style, soft_wrap=True)
     if damage:
-        fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
+        restored = "a backup with: quercus restore FILE" if is_file else "a dump with pg_restore"
+        fail(f"the store is damaged ({damage} found); restore {restored}")
     if faults:
-        fail(
-            f"nothing is damaged; remarks: {len(faults)}; "
-            "to restore a copy anyway: quercus restore FILE --despite-remarks"
-        )
+        advice = "; to restore a copy anyway: quercus restore FILE --despite-remarks" if is_file else ""
+        fail(f"nothing is damaged; remarks: {len(faults)}{advice}")
     out.print("the store is consistent")
 
 

@@ -339,6 +339,21 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     assert "nothing.db does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)
 
 
+def test_a_damaged_store_is_restored_with_the_tools_of_its_database(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    for url, advice in (
+        (postgres_url, "restore a dump with pg_restore"),
+        (file_url(tmp_path / "quercus.db"), "restore a backup with: quercus restore FILE"),
+    ):
+        with Store.open(url) as store:
+            store.create_model("m", b"", budget=9)
+            with store._database.write() as connection:
+                connection.exec_driver_sql("UPDATE model SET sequence_committed = 5")
+        said = run("check", "--store", url, code=1)
+        assert f"error: the store is damaged (1 found); {advice}\n" in said
+
+
 @pytest.fixture
 def exported(lesson: Path, tmp_path: Path) -> Path:
     """A log, beside the store that it came from."""
