@@ -30,9 +30,9 @@ grown by `{learner}`.
 LEARNER = """
 ## Learners
 
-`alpha`, `min_instances`, `max_depth`, `prediction_level` and `split_significance` of a served model stand in its
-specification, all others under `learner` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` stands in neither:
-their attributes say how many cuts they have. Estimators have the same parameters ([estimators](estimators.md)).
+`alpha`, `min_instances`, `max_depth`, `prediction_level` and `split_significance` of a served model are fields of its
+specification, all others of its `learner` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` is in neither:
+the attributes of the model say how many cuts they have. Estimators have the same parameters ([estimators](estimators.md)).
 """  # noqa: E501
 STRATEGIES = """
 ## Query strategies
