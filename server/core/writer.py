@@ -46,6 +46,11 @@ On a busy machine a round of 64 calls takes about 40 ms, so a writer that commit
 """
 GATHER_ROWS: Final = 64
 """Rows that are committed without further waiting, because they cost about as much as the commit itself."""
+STILL_EXPECTED: Final = 0.8
+"""Share of the expected pushes that are still expected after a commit of fewer.
+
+Otherwise, callers that came late would commit alone from then on: of 64 callers, 19 shared a commit on average.
+"""
 
 
 class Writer:
@@ -70,7 +75,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
         self._gathered: list[_WriteJob] = []
         self._gathered_rows = 0
-        self._expected = 1  # pushes that may arrive together, as many as after the last commit
+        self._expected = 1.0  # pushes that may arrive together, as many as after the last commits
         self._gap_s = 0.0  # duration of the last commit
         self._thread = threading.Thread(target=self._write_forever, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
@@ -274,7 +279,7 @@ class Writer:
     def _resolve_futures(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
         """Resolve the futures of jobs, all in one iteration of the event loop."""
         if pushes := sum(job.push is not None for job, _ in done):
-            self._expected = pushes + len(self._gathered)
+            self._expected = max(pushes + len(self._gathered), STILL_EXPECTED * self._expected)
         for job, outcome in done:
             self._pending_bytes -= job.size
             job.size = 0  # subtract it only once, even if the job is handed back again after a failure

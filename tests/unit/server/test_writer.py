@@ -141,6 +141,19 @@ def test_a_busy_machine_is_given_time_to_take_up_all_calls(
     assert commits_after(store, count, after) == 1
 
 
+def test_one_that_came_late_does_not_divide_the_next_round(store: Store) -> None:
+    async def after(writer: Writer, clock: SetClock) -> list[Future]:
+        alone = await push(writer, "late")
+        clock.start_clock()
+        await asyncio.wait_for(alone, DEADLINE_S)
+        clock.stop_clock()
+        one = await push(writer, "after")
+        await asyncio.to_thread(time.sleep, DISK_S)  # a writer that expects one writes it now
+        return [alone, one, *[await push(writer, f"after-{i}") for i in range(3)]]
+
+    assert commits_after(store, 5, after) == 2
+
+
 def test_a_loop_that_comes_late_looks_again_who_came(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "GATHER_S", 2 * DEADLINE_S)
 
