@@ -57,7 +57,7 @@ def decimal_text(share: float, digits: int = 2) -> str:
 
 
 def wilson_interval(right: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share at `CONFIDENCE`.
+    """Return Wilson's interval of a share at `CONFIDENCE`; it contains the share, whatever is rounded.
 
     Examples
     --------
@@ -67,4 +67,4 @@ def wilson_interval(right: float, rows: int) -> tuple[float, float]:
     z2, share = Z**2, right / rows
     centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = Z / (1 + z2 / rows) * math.sqrt(max(0.0, share * (1 - share)) / rows + z2 / (4 * rows**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
