@@ -67,7 +67,7 @@ class DistanceCache:
         There are also lines of former candidates. The distances are read only, and valid until the next call. `codes`
         are of all rows.
         """
-        fresh = np.setdiff1d(candidates, self._candidates)
+        fresh = np.setdiff1d(candidates, self._candidates, assume_unique=True)
         if fresh.size:
             more = distances(ordered_codes(codes[fresh], self._bins), self._others, self._bins)
             more = more.astype(self._far.dtype)
@@ -96,7 +96,8 @@ class DistanceCache:
 
         A row that leaves changes only the distances of rows to which it was nearest.
         """
-        gone, fresh = np.setdiff1d(before, known), np.setdiff1d(known, before)
+        gone = np.setdiff1d(before, known, assume_unique=True)
+        fresh = np.setdiff1d(known, before, assume_unique=True)
         if gone.size:
             near = near.copy()
             left = np.flatnonzero(self._nearest_distances(codes[gone]) <= near)
