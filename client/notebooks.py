@@ -78,7 +78,7 @@ def model_html(model: Model) -> str:
         ("attributes", f"{len(specification.attributes):,}"),
         ("learner", learner["name"] if isinstance(learner, Mapping) else learner),
         ("rows", f"{model.instance_count:,}"),
-        ("answers", f"{model.queries_answered:,} of {model.budget:,}"),
+        ("answers", f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks"),
         ("refused", f"{model.queries_refused:,}"),
         ("open queries", f"{model.queries_open:,}"),
         ("leased queries", f"{model.queries_leased:,}"),

@@ -101,6 +101,11 @@ def test_a_model_has_its_numbers() -> None:
     assert ["learner", "abc45"] in found.rows
 
 
+def test_a_model_without_a_budget_never_asks() -> None:
+    silent = replace(model(), specification=Specification([Numeric("x")], ["a", "b"], budget=0))
+    assert ["answers", "never asks"] in shown(silent).rows
+
+
 def test_predictions_have_theirs() -> None:
     numbers = ["0.75", "0.75", "0.38", "0.95"]
     assert shown(predictions()).rows[1:] == [[str(row), "a", *numbers, "a|b"] for row in range(2)]
