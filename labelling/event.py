@@ -36,7 +36,7 @@ SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATIO
 UNASKED: Final = frozenset({EventKind.STATEMENT, EventKind.ADJUDICATION})
 """Kinds of events that belong to no query, and count through the CORRECTION that follows them."""
 SHARED: Final = frozenset({EventKind.OPINION, EventKind.STATEMENT})
-"""Kinds of events that an instance must have before it can have labels of two labellers."""
+"""Kinds of events that an instance must have before labels of two labellers can hold at once."""
 REPLIES: Final = SAID - UNASKED
 """Kinds of events that belong to a query."""
 

@@ -139,6 +139,14 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
+def newest_undone(connection: Connection, name: str, limit: int) -> list[int]:
+    """Return the sequences of the instances whose answers were taken back, of the last `limit` such events."""
+    kinds = (log.c.kind == EventKind.CORRECTION, log.c.instance.is_not(None), log.c.query.is_not(None))
+    mine = (log.c.model_id == find_model(connection, name).id, log.c.label.is_(None), log.c.gold.is_(None))
+    undone = select(log.c.instance).where(*kinds, *mine).order_by(log.c.sequence.desc()).limit(limit)
+    return list(connection.execute(undone).scalars())
+
+
 def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
     """Return the sequences of the instances of the last `limit` label events."""
     model_id = find_model(connection, name).id

@@ -40,10 +40,16 @@ def append_adjudication(
 
 
 def newest_shared(connection: Connection, name: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
-    """Return the events of the instances of the newest `limit` opinions and statements, and whether there are more."""
+    """Return the events of instances that several may have labelled, and whether there are more.
+
+    These are the instances of the newest `limit` opinions and statements, and of as many answers that were taken back:
+    somebody else may have answered since.
+    """
     events = event_log.newest_opinions(connection, name, limit + 1)
-    places = list(dict.fromkeys(event.instance for event in events[-limit:]))
-    return {**event_log.instance_history(connection, name, places)}, len(events) > limit
+    undone = event_log.newest_undone(connection, name, limit + 1)
+    places = list(dict.fromkeys([*(event.instance for event in events[-limit:]), *undone[:limit]]))
+    histories = event_log.instance_history(connection, name, places)
+    return {**histories}, max(len(events), len(undone)) > limit
 
 
 def shared_instances(

@@ -173,6 +173,21 @@ def test_agreement_counts_what_labellers_said_themselves(said):
     assert said.newest_shared("m", 2)[1]
 
 
+@pytest.mark.parametrize("who", ["eve", "ann"])
+def test_an_answer_that_another_took_back_counts_in_agreement_as_one_that_was_overruled(said, helper, who):
+    """With one answer a query, no event of two labellers tells that both have labelled the instance."""
+    said.set_policy("m", Policy(answers_per_query=1, corrections=Corrections.ANYONE))
+    helper.publish(4)
+    for labeller in ("ann", "bob"):
+        (held,) = said.lease("m", labeller, 1, 60.0).queries
+        words.answer(said, "m", held.number, held.token, words.A)
+        if labeller == "ann":
+            words.amend(said, "m", held.number, who, None)
+            helper.publish(4)
+    (pair,) = agreement_of(said.newest_shared("m", 100)[0].values(), SIZE).pairs
+    assert (pair.rows, pair.same) == ((4, 2) if who == "eve" else (3, 1))
+
+
 def test_pairs_are_those_of_the_labellers_with_the_most_labels(said):
     """All pairs would be too many: 20,000 labellers of one row make 200 million."""
     crowd = [f"w{k:03}" for k in range(MOST_LABELLERS + 50)]
