@@ -205,7 +205,7 @@ def check_store(config: Config) -> CheckFinding:
             database.close()
     except (StorageError, InvalidInput) as error:
         fix = (
-            "start the database server and let this user in, or correct --store: see docs/postgresql.md"
+            "start the database server with the settings of docs/postgresql.md and let this user in, or correct --store"
             if dialect.folder is None
             else "make the file and its folder readable and writable for the server, or restore a backup"
         )

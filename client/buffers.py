@@ -357,7 +357,7 @@ def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, byte
 
 
 def _row_count(request: instance_pb2.PushInstancesRequest) -> int:
-    """Return the number of rows in a message; 0 if only the server knows it: a client's packed rows have a width."""
+    """Return the number of rows in a message; 0 if only the server can tell, from packed rows without a width."""
     if request.rows.packed.width:
         return len(request.rows.packed.values) // request.rows.packed.width
     if request.rows.HasField("named"):

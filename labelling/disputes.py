@@ -29,7 +29,7 @@ MOST_LABELLERS: Final = 200
 
 
 def first_shared(history: Sequence[Event]) -> int:
-    """Return the number of the first OPINION or STATEMENT about an instance: labellers can differ only after it."""
+    """Return the number of the first OPINION or STATEMENT about an instance: two labels hold at once only after it."""
     return next(event.sequence for event in history if event.kind in SHARED)
 
 

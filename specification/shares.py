@@ -57,7 +57,7 @@ def decimal_text(share: float, digits: int = 2) -> str:
 
 
 def wilson_interval(right: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share at `CONFIDENCE`; it contains the share, whatever is rounded.
+    """Return Wilson's interval of a share at `CONFIDENCE`; it contains the share despite rounding.
 
     Examples
     --------

@@ -104,6 +104,7 @@ def check_fence(connection: Connection, key: int, name: str, fence: Fence | None
     """Raise `Fenced` if another member has taken the model.
 
     Otherwise the model's row of `growing` is locked, so that no member can take it until the transaction ends.
+    Without a fence, nothing is checked or locked: there is only one member.
     """
     if fence is None:
         return

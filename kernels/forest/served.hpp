@@ -163,10 +163,10 @@ inline double greatest_share(double p, double depth) {
         const double x = std::exp(-u), t = 1.0 / (1.0 + x);
         if (!(t > p)) break;  // the cut is so small that only rounding errors remain
         const double move = (-std::log1p(x) - rest * u - entropy - depth) / (t - p);
-        if (step > 0 && move > BOUND_NEAR) break;  // here, too
+        if (step > 0 && move > BOUND_NEAR) break;  // the steps lead left: only a rounding error leads far to the right
         u += move;
         // near the root, the error after a step is half its square times t (1 - t) / (t - p)
-        if (std::abs(move) < BOUND_NEAR && move * move * t * (1.0 - t) < BOUND_STILL * std::abs(t - p)) break;
+        if (std::abs(move) < BOUND_NEAR && move * move * t * (1.0 - t) < BOUND_STILL * (t - p)) break;
     }
     return std::min(1.0 / (1.0 + std::exp(-u)) + BOUND_ROUNDING, 1.0);
 }

@@ -155,7 +155,7 @@ class Catalogue:
                     _log.warning("cannot refresh model %s: %s", change.name, error)
                     self._changed.setdefault(change.name, change)
                     asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
-                except Exception:
+                except Exception:  # of this model alone: it is read again after its next change
                     _log.exception("cannot refresh model %s", change.name)
             await asyncio.sleep(REFRESH_EVERY_S)  # limits the work; changes are collected meanwhile
 

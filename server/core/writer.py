@@ -1,7 +1,8 @@
 """The thread that writes to the store, so that the event loop never commits, and small pushes share commits.
 
 A commit costs more than a row. After a commit that several pushes shared, the next push is therefore held briefly, so
-that the same callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write
+that the same callers share a commit again. A single pusher does not wait, except at first after others have stopped.
+Leases and answers that arrive during a write
 share a transaction too, without waiting.
 """
 
@@ -75,7 +76,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
         self._gathered: list[_WriteJob] = []
         self._gathered_rows = 0
-        self._expected = 1.0  # pushes that may arrive together, as many as after the last commits
+        self._expected = 1.0  # pushes that may arrive together, see `STILL_EXPECTED`
         self._gap_s = 0.0  # duration of the last commit
         self._thread = threading.Thread(target=self._write_forever, name="quercus-writer", daemon=True)
         self._pending_bytes = 0

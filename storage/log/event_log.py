@@ -139,12 +139,31 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
-def newest_undone(connection: Connection, name: str, limit: int) -> list[int]:
-    """Return the sequences of the instances whose answers were taken back, of the last `limit` such events."""
-    kinds = (log.c.kind == EventKind.CORRECTION, log.c.instance.is_not(None), log.c.query.is_not(None))
-    mine = (log.c.model_id == find_model(connection, name).id, log.c.label.is_(None), log.c.gold.is_(None))
-    undone = select(log.c.instance).where(*kinds, *mine).order_by(log.c.sequence.desc()).limit(limit)
-    return list(connection.execute(undone).scalars())
+def newest_shared(connection: Connection, name: str, limit: int) -> list[int]:
+    """Return the instances of the newest `limit` events by which several may have labelled one, oldest event first.
+
+    These events are opinions and statements, and, of the newest `limit` corrections, those that took an answer back:
+    somebody else may have answered since. An instance is returned once for each of its events.
+    """
+    checks.at_least("limit", limit, 1)
+    model_id = find_model(connection, name).id
+    is_undone = log.c.label.is_(None) & log.c.query.is_not(None) & log.c.gold.is_(None)
+    found: list[tuple[int, int]] = []
+    for kind in (
+        EventKind.OPINION,
+        EventKind.STATEMENT,
+        EventKind.CORRECTION,
+    ):  # separately, so that the index applies
+        mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
+        newest = select(log.c.sequence, log.c.instance, is_undone).where(*mine)
+        found += [
+            (sequence, instance)
+            for sequence, instance, undone in connection.execute(
+                newest.order_by(log.c.sequence.desc()).limit(limit)
+            )
+            if undone or kind != EventKind.CORRECTION
+        ]
+    return [instance for _, instance in sorted(found)[-limit:]]
 
 
 def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:

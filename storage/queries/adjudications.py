@@ -40,22 +40,19 @@ def append_adjudication(
 
 
 def newest_shared(connection: Connection, name: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
-    """Return the events of instances that several may have labelled, and whether there are more.
+    """Return the events of instances that several may have labelled, and whether there are more such instances.
 
-    These are the instances of the newest `limit` opinions and statements, and of as many answers that were taken back:
-    somebody else may have answered since.
+    `limit` bounds the events that are searched, see `event_log.newest_shared`.
     """
-    events = event_log.newest_opinions(connection, name, limit + 1)
-    undone = event_log.newest_undone(connection, name, limit + 1)
-    places = list(dict.fromkeys([*(event.instance for event in events[-limit:]), *undone[:limit]]))
-    histories = event_log.instance_history(connection, name, places)
-    return {**histories}, max(len(events), len(undone)) > limit
+    places = event_log.newest_shared(connection, name, limit + 1)
+    histories = event_log.instance_history(connection, name, list(dict.fromkeys(places[-limit:])))
+    return {**histories}, len(places) > limit
 
 
 def shared_instances(
     connection: Connection, name: str, after: int, limit: int
 ) -> tuple[dict[int, Sequence[Event]], int | None]:
-    """Return the instances that may have labels of several labellers, in the order of their first such event.
+    """Return the instances of which labels of several may hold at once, in the order of their first such event.
 
     Parameters
     ----------

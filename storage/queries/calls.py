@@ -219,7 +219,7 @@ class QueryCalls(StoreCalls):
             return gold_marks.newest_gold(connection, model)
 
     def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
-        """Return the instances that may have labels of several labellers, in the order of their first such event.
+        """Return the instances of which labels of several may hold at once, in the order of their first such event.
 
         `limit` events after the event `after` are searched. The second result is `after` for the next page, None if
         there is no next page.
@@ -228,7 +228,10 @@ class QueryCalls(StoreCalls):
             return shared_details(connection, model, after, limit, self._clocks.now(connection))
 
     def newest_shared(self, model: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
-        """Return the events of the instances of the newest opinions and statements, and whether there are more."""
+        """Return the events of instances that several may have labelled, and whether there are more such instances.
+
+        `limit` bounds the events that are searched: opinions, statements, and answers that were taken back.
+        """
         with self._database.read() as connection:
             return adjudications.newest_shared(connection, model, limit)
 

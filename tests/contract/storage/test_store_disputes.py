@@ -175,7 +175,7 @@ def test_agreement_counts_what_labellers_said_themselves(said):
 
 @pytest.mark.parametrize("who", ["eve", "ann"])
 def test_an_answer_that_another_took_back_counts_in_agreement_as_one_that_was_overruled(said, helper, who):
-    """With one answer a query, no event of two labellers tells that both have labelled the instance."""
+    """With one answer a query, the instance has no opinion and no statement, by which such instances are found."""
     said.set_policy("m", Policy(answers_per_query=1, corrections=Corrections.ANYONE))
     helper.publish(4)
     for labeller in ("ann", "bob"):
@@ -184,8 +184,12 @@ def test_an_answer_that_another_took_back_counts_in_agreement_as_one_that_was_ov
         if labeller == "ann":
             words.amend(said, "m", held.number, who, None)
             helper.publish(4)
-    (pair,) = agreement_of(said.newest_shared("m", 100)[0].values(), SIZE).pairs
+    histories, is_partial = said.newest_shared("m", 100)
+    (pair,) = agreement_of(histories.values(), SIZE).pairs
     assert (pair.rows, pair.same) == ((4, 2) if who == "eve" else (3, 1))
+    assert not is_partial
+    newest, is_partial = said.newest_shared("m", 1)
+    assert (list(newest), is_partial) == ([4], True)  # which only the answer taken back tells of
 
 
 def test_pairs_are_those_of_the_labellers_with_the_most_labels(said):

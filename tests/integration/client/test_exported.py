@@ -16,7 +16,7 @@ from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
 
 EXPORTS = Path(__file__).with_name("exports")
-MODELS = ("abc45", "averaging", "beliefs", "c45", "e2m", "forest", "id3", "uncertain", "voting")
+MODELS = sorted(path.name.removesuffix(".jsonl.gz") for path in EXPORTS.glob("*.jsonl.gz"))
 
 
 @pytest.mark.parametrize("backend", ["sqlite", pytest.param("postgresql", marks=pytest.mark.release)])

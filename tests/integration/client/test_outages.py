@@ -360,10 +360,8 @@ def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, 
             assert outbox.waiting_rows == 0
 
 
-def test_rows_without_ids_are_stored_once_after_the_process_was_killed(
-    machine: Machine, tmp_path: Path
-) -> None:
-    """Also if the server had stored a batch which was still in the file when the process was killed."""
+def test_rows_without_ids_that_a_file_still_holds_are_stored_once(machine: Machine, tmp_path: Path) -> None:
+    """Also if the server has stored them: the file may still hold them after the process was killed."""
     path = tmp_path / "rows.buffer"
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)

@@ -34,9 +34,8 @@ class SignedOn:
                     ("gone", "reader"),
                 )
             }
-            store.access.revoke_token(
-                made["gone"][1].id
-            )  # the server has not accepted it yet, as it may for a second
+            # before the server has seen it, which accepts a known token for up to a second after it is revoked
+            store.access.revoke_token(made["gone"][1].id)
         self.tokens = {name: token for name, (token, _) in made.items()}
         with Client(self.serving.address, token=self.tokens["olga"]) as olga:
             olga.create_model("m", Specification([Nominal("X", "abc")], ["yes", "no"], budget=9))

@@ -116,7 +116,7 @@ def commits_after(
         return runner.run(run())
 
 
-def test_who_was_acknowledged_together_is_waited_for(store: Store) -> None:
+def test_pushers_that_shared_a_commit_are_waited_for(store: Store) -> None:
     async def after(writer: Writer, _: SetClock) -> list[Future]:
         one = await push(writer, "c")
         await asyncio.to_thread(time.sleep, DISK_S)  # a writer that does not wait writes it now
@@ -152,6 +152,22 @@ def test_one_that_came_late_does_not_divide_the_next_round(store: Store) -> None
         return [alone, one, *[await push(writer, f"after-{i}") for i in range(3)]]
 
     assert commits_after(store, 5, after) == 2
+
+
+def test_a_single_pusher_soon_waits_no_more(store: Store) -> None:
+    async def after(writer: Writer, clock: SetClock) -> list[Future]:
+        for i in range(5):  # 3 * STILL_EXPECTED ** 5 < 1
+            alone = await push(writer, f"alone-{i}")
+            clock.start_clock()
+            await asyncio.wait_for(alone, DEADLINE_S)
+            clock.stop_clock()
+        one = await push(writer, "after")
+        await asyncio.to_thread(
+            time.sleep, DISK_S
+        )  # a writer that still waits shares its commit with the next
+        return [one, await push(writer, "next")]
+
+    assert commits_after(store, 3, after) == 7
 
 
 def test_a_loop_that_comes_late_looks_again_who_came(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +210,7 @@ def test_waiting_displays_take_room(store: Store, monkeypatch: pytest.MonkeyPatc
     asyncio.run(run())
 
 
-def test_who_does_not_come_back_is_not_waited_for_long(store: Store) -> None:
+def test_pushers_that_do_not_come_back_are_not_waited_for_long(store: Store) -> None:
     async def run() -> int:
         async with writing(store) as writer:
             await together(writer)
