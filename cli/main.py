@@ -24,6 +24,7 @@ from quercus.cli.failures import (
     print_error_json,
     wants_json,
 )
+from quercus.cli.grpc_environment import set_grpc_environment
 from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
@@ -265,8 +266,7 @@ def quercus(
     for name, path in given.items():  # the client library reads them there
         if path is not None:
             os.environ[f"QUERCUS_{name}"] = str(path)
-    if ctx.invoked_subcommand != "serve":  # errors of the client say what gRPC logs about handshakes
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    set_grpc_environment(ctx.invoked_subcommand)
 
 
 def unwrapped_help(text: str) -> str:
