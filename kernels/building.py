@@ -127,7 +127,9 @@ class BuildKernels(build_ext):
         processor = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "baseline"
         command = Path(self.build_temp).resolve() / "zig-c++"
         command.parent.mkdir(parents=True, exist_ok=True)
-        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang c++ -mcpu={processor} "$@"\n')
+        # its C library and Python's headers both say which POSIX they want
+        options = f"-mcpu={processor} -Wno-macro-redefined"
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang c++ {options} "$@"\n')
         command.chmod(0o755)
         return str(command)
 

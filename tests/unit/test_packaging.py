@@ -264,6 +264,17 @@ def test_no_dependency_of_users_has_a_cap() -> None:
     assert not capped
 
 
+def test_what_is_built_for_is_what_package_indexes_show() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    built = declared["tool"]["cibuildwheel"]
+    shown = set(declared["project"]["classifiers"])
+    pythons = {f"Programming Language :: Python :: 3.{tag[3:5]}" for tag in built["build"]}
+    assert {each for each in shown if re.search(r":: 3\.\d+$", each)} == pythons
+    names = {"linux": "POSIX :: Linux", "macos": "MacOS", "windows": "Microsoft :: Windows"}
+    systems = {f"Operating System :: {name}" for system, name in names.items() if system in built}
+    assert {each for each in shown if each.startswith("Operating System ::")} == systems
+
+
 def test_the_name_of_the_distribution_is_written_once() -> None:
     """The name may change before a release; every command that a message advises then has the new one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
