@@ -2,8 +2,8 @@
 
 The model is what `Specification(attributes, classes)` gives: the forest with the tree beside it, of 13 numbers and 3
 classes. 150 of its 2,000 rows are labelled (wines, repeated with noise). One row is beside an empty echo call on the
-same kind of server (``grpc.aio``), as gRPC makes it and with gRPC's event engine off, as `quercus serve` has it. 1,000
-rows are beside ``RandomForestClassifier(100).predict_proba`` in process, trained on the same labelled rows.
+same kind of server (``grpc.aio``), 1,000 rows beside ``RandomForestClassifier(100).predict_proba`` in process, trained
+on the same labelled rows.
 """
 
 import sys
@@ -15,7 +15,7 @@ import grpc
 import numpy as np
 from _measure import cpu, cpu_s, times
 from _report import Row, options, reporting
-from service import ECHO, echoes, process, taken_ms
+from service import ECHO, process, taken_ms
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 
@@ -61,42 +61,37 @@ def main() -> None:
     quercus = Path(sys.executable).with_name("quercus")
     X, y = data()
     peer = RandomForestClassifier(100, random_state=0).fit(X[:ANSWERED], y[:ANSWERED])
-    usual, engine_off = echoes()
     with (
         reporting("Classify of the default model", ("grpcio", "scikit-learn"), quick=quick) as report,
         tempfile.TemporaryDirectory() as folder,
         process(quercus, "serve", "--store", Path(folder) / "bench.db", "--port", "0") as server,
-        usual as echo,
-        engine_off as tuned,
+        process(sys.executable, Path(__file__).with_name("service.py"), "echo") as echo,
         Client(server.address) as client,
         grpc.insecure_channel(server.address) as channel,
         grpc.insecure_channel(echo.address) as other,
-        grpc.insecure_channel(tuned.address) as third,
     ):
         grow(client, X, y)
         stub = classify_pb2_grpc.ClassifyServiceStub(channel)
-        empty, empty_tuned = other.unary_unary(ECHO), third.unary_unary(ECHO)
+        empty = other.unary_unary(ECHO)
         one, many = request_of(X[1_000]), request_of(X[-BATCH:])
         turns, calls = (3, 200) if quick else (9, 1_000)
         figures = [
             (
                 server_cpu_ms(server.pid, lambda: stub.Classify(one), calls),
                 server_cpu_ms(echo.pid, lambda: empty(b""), calls),
-                server_cpu_ms(tuned.pid, lambda: empty_tuned(b""), calls),
                 np.percentile(taken_ms(lambda: stub.Classify(one), calls), 50),
                 np.percentile(taken_ms(lambda: empty(b""), calls), 50),
-                np.percentile(taken_ms(lambda: empty_tuned(b""), calls), 50),
                 server_cpu_ms(server.pid, lambda: stub.Classify(many), calls // 20),
                 1e3 * cpu(lambda: peer.predict_proba(X[-BATCH:])),
             )
             for _ in range(turns)
         ]
-        row, echoed, tuned_ms, p50, echo_p50, tuned_p50, batch, theirs = np.median(figures, axis=0)
+        row, echoed, p50, echo_p50, batch, theirs = np.median(figures, axis=0)
         report.add(
             Row(
                 "Classify one row, default model: CPU of the server a call",
                 f"{row:.3f} ms",
-                f"empty echo {echoed:.3f} ms, with the event engine off {tuned_ms:.3f} ms",
+                f"empty echo {echoed:.3f} ms",
                 f"{row / echoed:.2f} × the echo's",
                 f"≤ {ONE_ROW_CPU:g} × echo",
                 bool(row <= ONE_ROW_CPU * echoed),
@@ -106,7 +101,7 @@ def main() -> None:
             Row(
                 "Classify one row, default model: p50 (wall time)",
                 f"{p50:.3f} ms",
-                f"empty echo {echo_p50:.3f} ms, with the event engine off {tuned_p50:.3f} ms",
+                f"empty echo {echo_p50:.3f} ms",
                 f"{p50 / echo_p50:.2f} × the echo's",
                 f"≤ {ONE_ROW_P50:g} × echo",
                 bool(p50 <= ONE_ROW_P50 * echo_p50),

@@ -4,8 +4,7 @@ Pushes are beside raw SQLite commits of the same rows: ids, values and labels by
 one transaction per batch with synchronous = FULL and a unique index on the ids, in one process without a server,
 gapless numbers, times or checks. Data are prepared before the clock starts. The grower grows from the pushed rows on
 the same cores. Latencies are compared with an empty echo call on the same kind of server (grpc.aio); the two take turns
-in one run. Calls go through the generated stubs, as the echo's do. The echo is what gRPC makes it by default; what it
-needs with gRPC's event engine off, as `quercus serve` has it, stands beside it.
+in one run. Calls go through the generated stubs, as the echo's do.
 """
 
 import asyncio
@@ -25,7 +24,6 @@ from _report import Report, Row, options, reporting
 from _sqlite import batches, with_sqlite
 
 from quercus.belief.codec import encode_contours
-from quercus.cli.grpc_environment import GRPC_EXPERIMENTS
 from quercus.client import Client, Numeric, Specification
 from quercus.v1 import (
     classify_pb2,
@@ -98,9 +96,9 @@ class Running:
 
 
 @contextmanager
-def process(*command, **environment):
+def process(*command, grower=True):
     """Run a server."""
-    env = os.environ | environment
+    env = os.environ | {"QUERCUS_GROWER": str(grower).lower()}
     child = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True, env=env)
     try:
         for line in child.stdout:
@@ -111,12 +109,6 @@ def process(*command, **environment):
     finally:
         child.terminate()
         child.wait(30)
-
-
-def echoes():
-    """Return an empty echo as gRPC makes it, and one with gRPC's event engine off; each a context."""
-    command = (sys.executable, __file__, "echo")
-    return process(*command), process(*command, GRPC_EXPERIMENTS=GRPC_EXPERIMENTS)
 
 
 @contextmanager
@@ -166,14 +158,13 @@ def push_rates(stub, folder, size, count):
     return np.median(rates, axis=0)
 
 
-def shared_rates(server, echo, tuned, folder, each, turns=5):
-    """Rates and CPU milliseconds of many clients that push one row per call and wait, and of raw SQLite commits.
+def shared_rates(server, echo, folder, each, turns=5):
+    """Rows per second of many clients that push one row per call and wait; raw SQLite commits of one row; echoes.
 
-    An echo returns the same requests to as many callers in the same process: the maximum for ``grpc.aio`` and the
-    callers on the same cores. Rates of pushes, raw commits and both echoes; then the CPU of the three servers a call.
+    The echo returns the same requests to as many callers in the same process: the maximum for ``grpc.aio`` and the
+    callers on the same cores. Then the CPU milliseconds of a push and of an echo in their servers.
     """
     rates = []
-    pids = server.pid, echo.pid, tuned.pid
     for turn in range(turns):
         work = [
             ([f"p{turn}-{each}" for each in ids], rows, encode_contours(contours_of(rows)))
@@ -182,11 +173,11 @@ def shared_rates(server, echo, tuned, folder, each, turns=5):
         requests = [alone(push_of(rows, "pushed", ids)) for ids, rows, _ in work]
         with tempfile.TemporaryDirectory(dir=folder) as raw:
             theirs = len(work) / with_sqlite(Path(raw), work)
-        before = [cpu_s(pid) for pid in pids]
+        before = cpu_s(server.pid), cpu_s(echo.pid)
         ours = asyncio.run(pushers(server.address, requests))
-        echoed = [asyncio.run(pushers(each.address, requests, ECHO)) for each in (echo, tuned)]
-        spent = 1e3 * np.subtract([cpu_s(pid) for pid in pids], before) / len(requests)
-        rates.append((ours, theirs, *echoed, *spent))
+        echoed = asyncio.run(pushers(echo.address, requests, ECHO))
+        spent = 1e3 * np.subtract((cpu_s(server.pid), cpu_s(echo.pid)), before) / len(requests)
+        rates.append((ours, theirs, echoed, *spent))
     return np.median(rates, axis=0)
 
 
@@ -210,7 +201,7 @@ async def pushers(address, requests, method=""):
         return len(requests) / (time.perf_counter() - started)
 
 
-def add_pushes(report, client, server, echo, tuned, folder, quick):
+def add_pushes(report, client, server, echo, folder, quick):
     with grpc.insecure_channel(server.address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
         ours, raw = push_rates(stub, folder, BATCH, 6 if quick else 30)
@@ -227,15 +218,12 @@ def add_pushes(report, client, server, echo, tuned, folder, quick):
     client.wait_grown(
         "pushed", timeout_s=600
     )  # growth after the stream must not disturb the next measurement
-    shared, single, echoed, tuned_rate, cost, echo_cost, tuned_cost = shared_rates(
-        server, echo, tuned, folder, 4 if quick else 20
-    )
+    shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(
             f"push, acknowledged durably, {PUSHERS} clients that push a row and wait (wall time)",
             f"{shared:,.0f} rows/s, {cost:.2f} ms CPU of the server a push",
-            f"echo to {PUSHERS} callers {echoed:,.0f} calls/s, {echo_cost:.2f} ms CPU each "
-            f"(event engine off: {tuned_rate:,.0f} calls/s, {tuned_cost:.2f} ms); "
+            f"echo to {PUSHERS} callers {echoed:,.0f} calls/s, {echo_cost:.2f} ms CPU each; "
             f"raw SQLite commits of one row {single:,.0f} rows/s",
             f"{times(shared / echoed)} the echo; {times(shared / single)} raw SQLite",
             f"≥ {SHARED_TARGET:g} × the echo",
@@ -278,8 +266,8 @@ def main() -> None:
     with opened as report, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         served = process(quercus, "serve", "--store", folder / "bench.db", "--port", "0")
-        echoing, tuned = echoes()
-        with served as server, echoing as echo, tuned as other, Client(server.address) as client:
+        echoing = process(sys.executable, __file__, "echo")
+        with served as server, echoing as echo, Client(server.address) as client:
             address = server.address
             attributes = [Numeric(f"x{i}") for i in range(ATTRIBUTES)]
             for model in ("bench", "pushed"):
@@ -289,7 +277,7 @@ def main() -> None:
                 first = push_of(rng.random((1_000, ATTRIBUTES)), "bench")
                 list(instance_pb2_grpc.InstanceServiceStub(channel).PushInstances(iter([first])))
             client.wait_grown("bench", timeout_s=600)
-            add_pushes(report, client, server, echo, other, folder, quick)
+            add_pushes(report, client, server, echo, folder, quick)
             client.wait_grown("pushed", timeout_s=600)
             add_classify(report, address, echo.address, quick)
 

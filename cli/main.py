@@ -24,7 +24,6 @@ from quercus.cli.failures import (
     print_error_json,
     wants_json,
 )
-from quercus.cli.grpc_environment import set_grpc_environment
 from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
@@ -266,7 +265,8 @@ def quercus(
     for name, path in given.items():  # the client library reads them there
         if path is not None:
             os.environ[f"QUERCUS_{name}"] = str(path)
-    set_grpc_environment(ctx.invoked_subcommand)
+    if ctx.invoked_subcommand != "serve":  # errors of the client say what gRPC logs about handshakes
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def unwrapped_help(text: str) -> str:

@@ -17,9 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
-
-from quercus.cli.grpc_environment import GRPC_EXPERIMENTS
 
 LIBRARIES = [
     "google.protobuf.timestamp_pb2", "google.rpc.error_details_pb2", "grpc", "numpy", "pydantic", "quercus.client",
@@ -83,8 +80,7 @@ class ForkedProcess:
         self._unread = b""  # by `readline`, behind the line before
         given = (folder, function, arguments, dict(environment or os.environ), str(Path.cwd()))
         self._process = _forking.Process(target=_run, args=given)
-        with patch.dict(os.environ, GRPC_EXPERIMENTS=GRPC_EXPERIMENTS):
-            self._process.start()  # the first one starts the fork server, which imports gRPC
+        self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
 

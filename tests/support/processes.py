@@ -38,10 +38,3 @@ def cpu_s(pid: int) -> float:
     """Return the processor time that a process has used, in seconds."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def cpu_of_threads(pid: int, name: str) -> float:
-    """Return the processor time, in seconds, of the threads of a process whose name begins with `name`."""
-    tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    mine = [task for task in tasks if (task / "comm").read_text().startswith(name)]
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in mine) / 1e9

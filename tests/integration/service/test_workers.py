@@ -23,7 +23,7 @@ from grpc_status import rpc_status
 from integration.client.serving import QUERCUS, Serving
 from prometheus_client.parser import text_string_to_metric_families
 from support.papers import Papers
-from support.processes import children, cpu_of_threads, cpu_s, resident_bytes
+from support.processes import children, resident_bytes
 from support.workers import (
     channel_of_each,
     client_of_each,
@@ -531,32 +531,3 @@ def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> 
     with Client(again.address) as client:
         assert client.get_model("kept").name == "kept"
     assert again.stop() == 0
-
-
-@pytest.mark.parametrize(("workers", "starts_as_a_user_starts_it"), [(1, True), (2, True), (1, False)])
-def test_the_thread_that_waits_for_calls_reads_their_sockets(
-    tmp_path: Path, workers: int, starts_as_a_user_starts_it: bool
-) -> None:
-    with ExitStack() as closing:
-        log = closing.enter_context((tmp_path / "log").open("w"))
-        stderr = log if starts_as_a_user_starts_it else subprocess.DEVNULL
-        serving = Serving(tmp_path, workers=workers, grower=False, stderr=stderr)
-        closing.callback(serving.kill)
-        if workers == 1:
-            channels = [closing.enter_context(grpc.insecure_channel(serving.address))]
-            pids = [serving.process.pid]
-        else:
-            channels, pids = zip(*_channels_and_pids(serving, closing), strict=True)
-        before = sum(map(cpu_s, pids))
-        for channel in channels:
-            call = channel.unary_unary("/grpc.health.v1.Health/Check")
-            for _ in range(2_000):
-                call(b"", timeout=WAIT_S)
-        spent = sum(map(cpu_s, pids)) - before
-        assert sum(cpu_of_threads(pid, "event_engine") for pid in pids) < 0.03 * spent  # else .09
-    assert "experiment" not in (tmp_path / "log").read_text()
-
-
-def _channels_and_pids(serving: Serving, closing: ExitStack) -> list[tuple[grpc.Channel, int]]:
-    pids = workers_of(serving.process.pid)
-    return [(channel, pids[worker]) for worker, channel in channel_of_each(serving, closing).items()]
