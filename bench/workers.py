@@ -3,6 +3,9 @@
 64 connections of 8 processes call single-row Classify of the default forest; 64 clients of 8 processes push a row and
 wait for its commit. Servers of one process and of two workers run side by side and take turns; callers run on the same
 cores, so a rate says little where these are busy. CPU time is that of all processes that answer calls.
+
+Two servers that share nothing, with half of the callers each, show what a second process costs by itself: fewer calls
+arrive together at each, and caches serve more processes. So do two empty echoes beside one.
 """
 
 import asyncio
@@ -10,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import grpc
 import numpy as np
 from _measure import cpu_s, times
 from _report import Row, options, reporting
+from service import ECHO, process
 
 from quercus.client import Client, Numeric, Specification
 from quercus.v1 import classify_pb2, instance_pb2, values_pb2
@@ -72,12 +76,23 @@ async def call_when_told(address, method, seconds, seed):
     print(calls, flush=True)
 
 
-def load(address, processes, method, seconds):
-    """Let eight processes call a server, and measure the CPU time of its processes."""
-    command = [sys.executable, __file__, "call", address, method, str(seconds)]
+def load(addresses, processes, method, seconds):
+    """Let eight processes call a server, or several in equal parts, and measure the CPU time of their processes."""
     callers = [
         subprocess.Popen(
-            [*command, str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [
+                sys.executable,
+                __file__,
+                "call",
+                addresses[seed % len(addresses)],
+                method,
+                str(seconds),
+                str(seed),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
         for seed in range(CALLERS)
     ]
@@ -98,9 +113,10 @@ def load(address, processes, method, seconds):
 
 @contextmanager
 def serving(folder, workers):
-    """Run a server with a forest; yield its address, and the processes that answer calls."""
+    """Run a server with a forest; yield its address, and the processes that answer calls, each in a list."""
+    folder.mkdir()
     command = [Path(sys.executable).with_name("quercus"), "serve", "--workers", str(workers)]
-    command += ["--store", str(folder / f"{workers}.db"), "--port", "0"]
+    command += ["--store", str(folder / "bench.db"), "--port", "0"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         address = child.stdout.readline().split()[-1]
@@ -113,7 +129,7 @@ def serving(folder, workers):
             client.push("bench", rows.tolist(), labels)
             client.wait_grown("bench", timeout_s=600)
         started = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
-        yield address, [child.pid] if workers == 1 else [int(pid) for pid in started]
+        yield [address], [child.pid] if workers == 1 else [int(pid) for pid in started]
     finally:
         child.terminate()
         child.wait(60)
@@ -122,29 +138,53 @@ def serving(folder, workers):
 def main() -> None:
     quick = options().quick
     turns, seconds = (3, 2) if quick else (9, 5)
-    opened = reporting("Workers", ("grpcio",), quick=quick)
-    with opened as report, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with serving(folder, 1) as one, serving(folder, 2) as two:
-            for method, work in (
-                (CLASSIFY, "Classify of one row, default forest"),
-                (PUSH, "push a row and wait"),
-            ):
-                runs = [[load(*server, method, seconds) for server in (one, two)] for _ in range(turns)]
-                cost, rate = (np.median([[getattr(run, what) for run in turn] for turn in runs], axis=0)
-                              for what in ("cost_ms", "rate"))  # fmt: skip
-                share = np.median([min(turn[1].cpu) / sum(turn[1].cpu) for turn in runs])
-                settings = f"{work}, {CONNECTIONS} connections of {CALLERS} processes, two workers"
-                costs = f"{cost[1]:.2f} ms CPU of the server a call, {rate[1]:,.0f} calls/s (wall time)"
-                peer = f"one process {cost[0]:.2f} ms, {rate[0]:,.0f} calls/s"
-                if method == CLASSIFY:
-                    ratio = f"{cost[1] / cost[0]:.2f} × the CPU; the less busy worker {share:.0%}"
-                    target = f"≤ {CPU_TARGET:g} ×, ≥ {SHARE_TARGET:.0%}"
-                    reached = bool(cost[1] <= CPU_TARGET * cost[0] and share >= SHARE_TARGET)
-                else:
-                    ratio, target = times(rate[1] / rate[0]), "≥ 1 ×"
-                    reached = bool(rate[1] >= rate[0])
-                report.add(Row(settings, costs, peer, ratio, target, reached))
+    with (
+        reporting("Workers", ("grpcio",), quick=quick) as report,
+        tempfile.TemporaryDirectory() as name,
+        ExitStack() as running,
+    ):
+        one, other, two = (
+            running.enter_context(serving(Path(name) / part, workers))
+            for part, workers in (("one", 1), ("other", 1), ("two", 2))
+        )
+        echo, second = (
+            running.enter_context(process(sys.executable, Path(__file__).with_name("service.py"), "echo"))
+            for _ in range(2)
+        )
+        apart = [*one[0], *other[0]], [*one[1], *other[1]]
+        one_echo = [echo.address], [echo.pid]
+        two_echoes = [echo.address, second.address], [echo.pid, second.pid]
+        for method, work in (
+            (CLASSIFY, "Classify of one row, default forest"),
+            (PUSH, "push a row and wait"),
+        ):
+            runs = [
+                [load(*server, method, seconds) for server in (one, two, apart)]
+                + [load(*server, ECHO, seconds) for server in (one_echo, two_echoes)]
+                for _ in range(turns)
+            ]
+            cost, rate = (
+                np.median([[getattr(run, what) for run in turn] for turn in runs], axis=0)
+                for what in ("cost_ms", "rate")
+            )
+            share = np.median([min(turn[1].cpu) / sum(turn[1].cpu) for turn in runs])
+            settings = f"{work}, {CONNECTIONS} connections of {CALLERS} processes, two workers"
+            costs = f"{cost[1]:.2f} ms CPU of the server a call, {rate[1]:,.0f} calls/s (wall time)"
+            peer = f"one process {cost[0]:.2f} ms, {rate[0]:,.0f} calls/s; "
+            peer += f"two servers apart {cost[2]:.2f} ms, {rate[2]:,.0f} calls/s; "
+            peer += f"one empty echo {cost[3]:.2f} ms, {rate[3]:,.0f} calls/s, "
+            peer += f"two {cost[4]:.2f} ms, {rate[4]:,.0f} calls/s"
+            if method == CLASSIFY:
+                ratio = f"{cost[1] / cost[0]:.2f} × the CPU (two servers apart {cost[2] / cost[0]:.2f} ×, "
+                ratio += f"two echoes {cost[4] / cost[3]:.2f} ×); the less busy worker {share:.0%}"
+                target = f"≤ {CPU_TARGET:g} ×, ≥ {SHARE_TARGET:.0%}"
+                reached = bool(cost[1] <= CPU_TARGET * cost[0] and share >= SHARE_TARGET)
+            else:
+                ratio = f"{times(rate[1] / rate[0])} (two servers apart {times(rate[2] / rate[0])}, "
+                ratio += f"two echoes {times(rate[4] / rate[3])})"
+                target = "≥ 1 ×"
+                reached = bool(rate[1] >= rate[0])
+            report.add(Row(settings, costs, peer, ratio, target, reached))
 
 
 if __name__ == "__main__":

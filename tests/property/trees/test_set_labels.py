@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from quercus.kernels.likelihood import (
-    estimate_counts,
     greatest_entropy,
-    kkt_excess,
     least_entropy,
     maximise,
     minimise_over_cut,
@@ -107,23 +105,6 @@ def scaled_problem(w, theta):
     """Rows with ``P @ theta = 1``, and their weights."""
     P = TABLE[w > 0]
     return np.ascontiguousarray(P / (P @ theta)[:, None]), w[w > 0]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_maximiser_in_closed_form_is_that_of_the_interior_point_method(seed):
-    for w in problems(seed, 100):
-        used = np.flatnonzero(w)
-        cell = np.array([0, len(used)]), used.astype(np.int32), w[used]
-        found = np.empty((1, 5))
-        estimate_counts(TABLE, *cell, np.array([0]), found)
-        theta, worst, unique = found[0, :3], found[0, 3], found[0, 4]
-        slow, slow_worst = maximise(TABLE[used], w[used])
-        assert theta.sum() == pytest.approx(1.0, abs=1e-14)
-        assert kkt_excess(TABLE[used], w[used], theta, np.empty(3)) == pytest.approx(worst, abs=1e-15)
-        best = loglik(w, theta[None])[0]
-        assert best >= loglik(w, slow[None])[0] - w.sum() * (slow_worst + 1e-14)
-        if unique and w.max() < 1e3 * w[used].min():
-            assert theta == pytest.approx(slow, abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
