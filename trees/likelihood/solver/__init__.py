@@ -8,7 +8,7 @@ In order of dependence: `loglik.hpp` (likelihood and its maximiser), `cut.hpp` (
 `rounding_bounds.hpp` (what rounding hides), `enclosure.hpp` (boxes that hold a cut), `descent.hpp` (local minima of the
 entropy), `curvature.hpp`, `quadratic.hpp` and `boxes.hpp` (lower bounds in a box), `search.hpp` (global minimum),
 `roots.hpp`, `vertex.hpp` and `precise.hpp` (precise labels, any number of classes), `reduction.hpp` (smaller problems
-with the same solutions), `problem.hpp` (whole problems), `class_extent.hpp` (one class), `class_bounds.hpp` (bounds of the class probabilities),
-`leave_one_out.hpp` (cuts without one row). In Python: `maximisers` (the cut at level 1 when maximisers are many) and
-`leave_one_out_width` (points of cuts without one row).
+with the same solutions), `problem.hpp` (whole problems), `class_extent.hpp` (one class), `class_bounds.hpp` (bounds of
+the class probabilities), `leave_one_out.hpp` (cuts without one row). In Python: `maximisers` (the cut at level 1 when
+maximisers are many) and `leave_one_out_width` (points of cuts without one row).
 """
