@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
@@ -42,6 +43,7 @@ def tree_name(model: str, version: int) -> str:
     return f"models/{model}/trees/{version}"
 
 
+@lru_cache(1_024)
 def parse_model(name: str, field: str = "name") -> str:
     """Return the model id of ``models/{model}``."""
     (model,) = _split_name(name, field, ("models",), "models/{model}")
