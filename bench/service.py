@@ -36,7 +36,7 @@ from quercus.v1 import (
 ATTRIBUTES = 13
 CLASSES = ["low", "middle", "high"]
 ECHO = "/bench.Echo/Echo"
-PUSHERS, BATCH = 64, 1_000
+PUSHERS, BATCH, STARTS = 64, 1_000, 7
 P99_TARGET, PUSH_TARGET, SHARED_TARGET = 3.0, 0.7, 0.8
 
 
@@ -201,33 +201,66 @@ async def pushers(address, requests, method=""):
         return len(requests) / (time.perf_counter() - started)
 
 
-def add_pushes(report, client, server, echo, folder, quick):
-    with grpc.insecure_channel(server.address) as channel:
+@contextmanager
+def served(folder):
+    """Run a server with two models, of which "bench" has 1,000 rows and trees; yield it and a client."""
+    quercus = Path(sys.executable).with_name("quercus")
+    with (
+        process(quercus, "serve", "--store", folder / "bench.db", "--port", "0") as server,
+        Client(server.address) as client,
+    ):
+        for model in ("bench", "pushed"):
+            client.create_model(model, Specification([Numeric(f"x{i}") for i in range(ATTRIBUTES)], CLASSES))
+        with grpc.insecure_channel(server.address) as channel:
+            first = push_of(np.random.default_rng(0).random((1_000, ATTRIBUTES)), "bench")
+            list(instance_pb2_grpc.InstanceServiceStub(channel).PushInstances(iter([first])))
+        client.wait_grown("bench", timeout_s=600)
+        yield server, client
+
+
+def echoing():
+    return process(sys.executable, __file__, "echo")
+
+
+def pushed(quick):
+    """Return the rates of `push_rates` and `shared_rates`, with a server, a store and an echo of their own."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        served(Path(name)) as (server, client),
+        echoing() as echo,
+        grpc.insecure_channel(server.address) as channel,
+    ):
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
-        ours, raw = push_rates(stub, folder, BATCH, 6 if quick else 30)
+        rates = push_rates(stub, Path(name), BATCH, 6 if quick else 30)
+        # growth after the stream must not disturb the next measurement
+        client.wait_grown("pushed", timeout_s=600)
+        return *rates, *shared_rates(server, echo, Path(name), 4 if quick else 20)
+
+
+def add_pushes(report, quick):
+    """Measure pushes with several servers, since the rate of an echo differs by a third between starts."""
+    started = [pushed(quick) for _ in range(1 if quick else STARTS)]
+    ours, raw, shared, single, echoed, cost, echo_cost = np.median(started, axis=0)
+    of_raw, of_echo, of_single = np.median([(a / b, c / e, c / d) for a, b, c, d, e, *_ in started], axis=0)
     report.add(
         Row(
             f"push, acknowledged durably, {BATCH:,} rows a batch, one stream (wall time)",
             f"{ours:,.0f} rows/s",
             f"raw SQLite commits {raw:,.0f} rows/s",
-            times(ours / raw),
+            times(of_raw),
             f"≥ {PUSH_TARGET:g} ×",
-            bool(ours / raw >= PUSH_TARGET),
+            bool(of_raw >= PUSH_TARGET),
         )
     )
-    client.wait_grown(
-        "pushed", timeout_s=600
-    )  # growth after the stream must not disturb the next measurement
-    shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(
             f"push, acknowledged durably, {PUSHERS} clients that push a row and wait (wall time)",
             f"{shared:,.0f} rows/s, {cost:.2f} ms CPU of the server a push",
             f"echo to {PUSHERS} callers {echoed:,.0f} calls/s, {echo_cost:.2f} ms CPU each; "
             f"raw SQLite commits of one row {single:,.0f} rows/s",
-            f"{times(shared / echoed)} the echo; {times(shared / single)} raw SQLite",
+            f"{times(of_echo)} the echo; {times(of_single)} raw SQLite",
             f"≥ {SHARED_TARGET:g} × the echo",
-            bool(shared / echoed >= SHARED_TARGET),
+            bool(of_echo >= SHARED_TARGET),
         )
     )
 
@@ -261,25 +294,10 @@ def add_classify(report: Report, address, echo, quick):
 
 def main() -> None:
     quick = options().quick
-    quercus = Path(sys.executable).with_name("quercus")
-    opened = reporting("The service from outside", ("grpcio",), quick=quick)
-    with opened as report, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        served = process(quercus, "serve", "--store", folder / "bench.db", "--port", "0")
-        echoing = process(sys.executable, __file__, "echo")
-        with served as server, echoing as echo, Client(server.address) as client:
-            address = server.address
-            attributes = [Numeric(f"x{i}") for i in range(ATTRIBUTES)]
-            for model in ("bench", "pushed"):
-                client.create_model(model, Specification(attributes, CLASSES))
-            rng = np.random.default_rng(0)
-            with grpc.insecure_channel(address) as channel:
-                first = push_of(rng.random((1_000, ATTRIBUTES)), "bench")
-                list(instance_pb2_grpc.InstanceServiceStub(channel).PushInstances(iter([first])))
-            client.wait_grown("bench", timeout_s=600)
-            add_pushes(report, client, server, echo, folder, quick)
-            client.wait_grown("pushed", timeout_s=600)
-            add_classify(report, address, echo.address, quick)
+    with reporting("The service from outside", ("grpcio",), quick=quick) as report:
+        add_pushes(report, quick)
+        with tempfile.TemporaryDirectory() as name, served(Path(name)) as (server, _), echoing() as echo:
+            add_classify(report, server.address, echo.address, quick)
 
 
 if __name__ == "__main__":
