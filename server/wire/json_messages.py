@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import shorten_text
@@ -25,22 +29,15 @@ REQUEST: Final = "request"
 
 _IN_FIELD: Final = re.compile(r"Failed to parse (\w+) field: ")
 _PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
-_UNKNOWN: Final = re.compile(r'Message type "([\w.]+)" has no field named "(.*)"$', re.DOTALL)
-_NO_FIELDS: Final = re.compile(
-    r"(?:Failed to parse .* field: unhashable type: '(?:dict|list)'|'\w+' object is not iterable)\.*$",
-    re.DOTALL,
-)
-"""The error for a list or a number instead of a message, whose elements are taken for names of fields."""
-_MISFIT: Final = re.compile(
-    r"[Vv]alue (?:out of range|too (?:large|small))|Couldn't parse (?:integer|NaN|-?Infinity)|OverflowError"
-    r"|Invalid enum value|(?:int|float)\(\) argument must be"
-    r'|has no field named "(?s:.)"'
-)
-"""In the errors for a value that is no number or that its field cannot hold, a name that an enum does not have, and a
-text instead of a message, whose characters are taken for names of fields."""
-_WRITTEN_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}", re.ASCII)
 _TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
-_KNOWN: Final = "\n Available Fields(except extensions): "
+_NOTHING: Final = re.compile(r'""|\[[ \t\r\n]*\]')
+"""An empty text or list, which `json_format` takes for an object without fields."""
+_WRITTEN_AS_TEXT: Final[dict[str, tuple[Any, str]]] = {
+    "google.protobuf.Duration": (Duration, 'a duration, like "1.5s"'),
+    "google.protobuf.Timestamp": (Timestamp, 'a time, like "2026-11-28T12:00:00Z"'),
+    "google.protobuf.FieldMask": (FieldMask, 'names of fields, like "name,budget"'),
+}
+"""The messages that JSON writes as a text, with its form."""
 
 
 class EncodedMessage(bytes):
@@ -86,10 +83,13 @@ class JsonMessage(EncodedMessage):
         if not text.lstrip(" \t\r\n").startswith("{"):
             raise InvalidInput(REQUEST, f"is {shown(text[:60])}, must be a JSON object")
         message = kind()
+        if _NOTHING.search(text) is not None:
+            _check_fields(text, message)
         try:
             json_format.Parse(text, message, max_recursion_depth=MAX_DEPTH)
         except (json_format.ParseError, RecursionError) as error:
-            raise _misfit_in(text, message, str(error)) or _explained_error(str(error)) from None
+            _check_fields(text, message)
+            raise _explained_error(str(error)) from None
         return message
 
 
@@ -132,71 +132,128 @@ class _Literal(float):
         return self._text
 
 
-def _misfit_in(text: str, message: Message, error: str) -> InvalidInput | None:
-    """Return the error for the first value that its field cannot hold; None if `error` is another one."""
-    if _MISFIT.search(error) is None:
-        return None
-    content = json.loads(text, parse_float=_Literal, parse_constant=_Literal)
-    kind: Any = message.DESCRIPTOR  # declared with two types
-    return next(_misfits(content, kind, ""), None)
-
-
-def _misfits(content: Any, kind: Descriptor, path: str) -> Iterator[InvalidInput]:
-    """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
-    if not isinstance(content, dict):
+def _check_fields(text: str, message: Message) -> None:
+    """Raise an error for the first field that a message does not have, or value that its field cannot hold."""
+    try:
+        content = json.loads(text, parse_float=_Literal, parse_constant=_Literal)
+        kind: Any = message.DESCRIPTOR  # declared with two types
+        misfit = next(_misfits(content, kind, ""), None)
+    except (ValueError, RecursionError):  # it is not JSON, or too deep, which the parser explains
         return
+    if misfit is not None:
+        raise misfit from None
+
+
+def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[InvalidInput]:
+    """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
+    chosen: dict[str, str] = {}
     for name, value in content.items():
         field = kind.fields_by_camelcase_name.get(name) or kind.fields_by_name.get(name)
         if field is None:
-            continue
-        place, values = path + name, {path + name: value}
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            field = field.message_type.fields_by_name["value"]
-            values = (
-                {f"{place}[{key}]": each for key, each in value.items()} if isinstance(value, dict) else {}
-            )
-        elif field.is_repeated:
-            values = {
-                f"{place}[{k}]": each for k, each in enumerate(value if isinstance(value, list) else ())
-            }
-        for where, each in values.items():
-            if isinstance(each, str) and _has_fields(field):
-                yield InvalidInput(shorten_text(where), f"is {shown(each)}, must be a JSON object")
-            elif field.message_type is not None:
-                yield from _misfits(each, field.message_type, f"{where}.")
-            elif bound := _broken_bound(each, field):
-                yield InvalidInput(shorten_text(where), f"is {shown(each)}, must be {bound}")
+            names = ", ".join(each.json_name for each in kind.fields) or "none"
+            yield _misfit(path + name[:60], f"is not a field of {kind.name}, which has {names}")
+        elif value is not None:  # null stands for a field that is not given
+            place = path + name
+            if field.containing_oneof is not None:
+                other = chosen.setdefault(field.containing_oneof.name, name)
+                if other != name:
+                    yield _misfit(place, f"is given beside {other}: give one of them")
+            if field.message_type is not None and field.message_type.GetOptions().map_entry:
+                field = field.message_type.fields_by_name["value"]
+                if isinstance(value, dict):
+                    values = {f"{place}[{key}]": each for key, each in value.items()}
+                else:
+                    yield _misfit(place, f"is {_written(value)}, must be a JSON object")
+                    continue
+            elif field.is_repeated:
+                if isinstance(value, list):
+                    values = {f"{place}[{k}]": each for k, each in enumerate(value)}
+                else:
+                    yield _misfit(place, f"is {_written(value)}, must be a JSON list")
+                    continue
+            else:
+                values = {place: value}
+            for where, each in values.items():
+                if needed := _needed_form(each, field):
+                    yield _misfit(where, f"is {_written(each)}, must be {needed}")
+                elif field.message_type is not None and isinstance(each, dict):
+                    yield from _misfits(each, field.message_type, f"{where}.")
 
 
-def _has_fields(field: FieldDescriptor) -> bool:
-    """Return whether a field is a message that JSON writes as an object; times and durations are texts."""
-    kind = field.message_type
-    return kind is not None and not kind.full_name.startswith("google.protobuf.")
+def _misfit(field: str, reason: str) -> InvalidInput:
+    return InvalidInput(shorten_text(field), shorten_text(reason))
 
 
-def _broken_bound(value: Any, field: FieldDescriptor) -> str:
-    """Return what a value must be, if its field for numbers cannot hold it, or if it is a name that an enum lacks."""
-    if isinstance(value, str) and _WRITTEN_WHOLE.fullmatch(value):
-        value = int(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if field.enum_type is not None and (is_number or isinstance(value, str)):
-        low, high = WHOLE_NUMBERS[FieldDescriptor.CPPTYPE_INT32]
-        is_known = low <= value <= high if is_number else value in field.enum_type.values_by_name
+def _written(value: Any) -> str:
+    """Return a value for an error message, null and truth values as in JSON."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else shown(value)
+
+
+def _needed_form(value: Any, field: FieldDescriptor) -> str:
+    """Return what a value must be, if its field cannot hold it; an empty text if it can."""
+    if field.message_type is not None:
+        if field.message_type.full_name in _WRITTEN_AS_TEXT:
+            message, form = _WRITTEN_AS_TEXT[field.message_type.full_name]
+            return "" if isinstance(value, str) and _is_read_by(message().FromJsonString, value) else form
+        names = ", ".join(each.json_name for each in field.message_type.fields)
+        return "" if isinstance(value, dict) else f"a JSON object with {names or 'no fields'}"
+    if field.enum_type is not None:
         names = ", ".join(each.name for each in field.enum_type.values if each.number)
-        return "" if is_known else f"one of {names}"
-    if isinstance(value, str | bool) or value is None:
-        return ""
+        return "" if _is_of_enum(value, field.enum_type) else f"one of {names}"
     if field.cpp_type in WHOLE_NUMBERS:
         low, high = WHOLE_NUMBERS[field.cpp_type]
-        fits = is_number and low <= value <= high and value == int(value)
-        return "" if fits else f"a whole number in [{low}, {high}]"
+        number = _whole_number(value)
+        return "" if number is not None and low <= number <= high else f"a whole number in [{low}, {high}]"
     if field.cpp_type in NUMBERS:
         least, most = NUMBERS[field.cpp_type]
+        if value is None:
+            return 'a number, or "NaN" if it is missing'
         if isinstance(value, float) and math.isnan(value):
             return 'written "NaN", for which JSON has no number'
-        fits = is_number and least <= value <= most
+        if isinstance(value, str):
+            fits = value != "nan" and _is_read_by(float, value)
+        else:
+            fits = isinstance(value, int | float) and least <= value <= most
         return "" if fits else f"a number in [{least}, {most}]"
-    return ""
+    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        return "" if isinstance(value, bool) else "true or false"
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return "" if isinstance(value, str) and _is_read_by(_from_base64, value) else "bytes in base64"
+    return "" if isinstance(value, str) else "a text"
+
+
+def _is_read_by(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_base64(text: str) -> bytes:
+    """Return the bytes of a text with or without padding, as `json_format` reads it."""
+    data = text.encode()
+    return base64.urlsafe_b64decode(data + b"=" * (4 - len(data) % 4))
+
+
+def _whole_number(value: Any) -> int | None:
+    """Return the whole number that a value is or writes, as `json_format` reads it; None if it is none."""
+    if isinstance(value, str) and " " not in value:
+        if _is_read_by(int, value):
+            return int(value)
+        value = float(value) if _is_read_by(float, value) else None
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole and not isinstance(value, bool) else None
+
+
+def _is_of_enum(value: Any, enum: EnumDescriptor) -> bool:
+    """Return whether a value is a name of an enum, or any number that an enum can hold."""
+    if isinstance(value, str):
+        if not _is_read_by(int, value):
+            return value in enum.values_by_name
+        value = int(value)
+    low, high = WHOLE_NUMBERS[FieldDescriptor.CPPTYPE_INT32]
+    return isinstance(value, int | float) and low <= value <= high
 
 
 def _explained_error(text: str) -> InvalidInput:
@@ -205,19 +262,10 @@ def _explained_error(text: str) -> InvalidInput:
     while (inside := _IN_FIELD.match(text)) is not None:
         path.append(inside[1])
         text = text[inside.end() :]
-    text, _, known = text.partition(_KNOWN)
     place = _PLACE.search(text)
     if place is not None:
         text = text[: place.start()]
     field = max(place[1] if place is not None else "", ".".join(path), key=len)
-    if (unknown := _UNKNOWN.match(text)) is not None:
-        names = re.findall(r"'(\w+)'", known)
-        field = f"{field}.{unknown[2][:60]}".lstrip(".")
-        owner = unknown[1].rpartition(".")[2]
-        reason = f"is not a field of {owner}, which has {', '.join(names) or 'none'}"
-        return InvalidInput(shorten_text(field), shorten_text(reason))
-    if _NO_FIELDS.match(text):
-        return InvalidInput(shorten_text(field or REQUEST), "must be a JSON object")
     if _TOO_MANY_DIGITS in text:
         return InvalidInput(REQUEST, "has a whole number of more than 4,300 digits")
     reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")

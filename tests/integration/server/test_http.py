@@ -117,7 +117,7 @@ def test_an_error_has_the_words_and_details_of_grpc(
     ("text", "field", "said"),
     [
         ('{"modelId": "a", "specfication": {}}', "specfication", "is not a field of CreateModelRequest, wh"),
-        ('{"specification": {"classes": [1]}}', "specification.classes", "cannot be read (expected string"),
+        ('{"specification": {"classes": [1]}}', "specification.classes[0]", "is 1, must be a text"),
         ('{"specification": {"budget": -1}}', "specification.budget", "is -1, must be a whole number in [0, 429"),
         ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is not a field of"),
         ('{"specification": [{"budget": 1}]}', "specification", "must be a JSON object"),

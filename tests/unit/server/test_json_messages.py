@@ -1,13 +1,18 @@
 """A value in JSON that its field cannot hold is refused with the path of the field, the value and the bound."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.wire.json_messages import JsonMessage
-from quercus.v1 import display_pb2, model_pb2
+from quercus.v1 import admin_pb2, classify_pb2, display_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 
 UNSIGNED = "must be a whole number in [0, 4294967295]"
 LONG = "must be a whole number in [-9223372036854775808, 9223372036854775807]"
@@ -40,8 +45,31 @@ def cases() -> Iterator[tuple[str, str]]:
         yield f'{{"pruning": {{"kind": {value}}}}}', f"pruning.kind: is {said}, {KIND}"
     yield '{"budget": [5]}', f"budget: is [5], {UNSIGNED}"
     yield numeric % '"edges": [[1, 2]]', f"attributes[1].numeric.edges[0]: is [1, 2], {DOUBLE}"
-    yield '{"learner": "abc45"}', "learner: is 'abc45', must be a JSON object"
-    yield '{"attributes": [{"name": "a"}, "b"]}', "attributes[1]: is 'b', must be a JSON object"
+    edge = "attributes[1].numeric.edges[0]: is"
+    for value, said in (('"abc45"', "'abc45'"), ('""', "''"), ("[]", "[]"), ("[ ]", "[]"), ("1", "1")):
+        yield (
+            f'{{"learner": {value}}}',
+            f"learner: is {said}, must be a JSON object with name, parameters, base, package",
+        )
+    attribute = "must be a JSON object with name, nominal, numeric, missing"
+    yield '{"attributes": [{"name": "a"}, "b"]}', f"attributes[1]: is 'b', {attribute}"
+    yield '{"attributes": [{"name": "a"}, ""]}', f"attributes[1]: is '', {attribute}"
+    yield '{"attributes": [null]}', f"attributes[0]: is null, {attribute}"
+    yield '{"attributes": "b"}', "attributes: is 'b', must be a JSON list"
+    yield '{"learner": {"parameters": [1]}}', "learner.parameters: is [1], must be a JSON object"
+    for value, said in (('"x"', "'x'"), ('""', "''"), ('"1.5"', "'1.5'"), ("true", "true"), ("{}", "{}")):
+        yield f'{{"budget": {value}}}', f"budget: is {said}, {UNSIGNED}"
+    yield '{"classes": [1]}', "classes[0]: is 1, must be a text"
+    yield (
+        numeric % '"edges": [null]',
+        f'{edge} null, must be a number, or "NaN" if it is missing',
+    )
+    yield numeric % '"edges": ["x"]', f"{edge} 'x', {DOUBLE}"
+    yield (
+        '{"minInstances": 1, "min_instances": 2}',
+        "min_instances: is given beside minInstances: give one of them",
+    )
+    yield '{"pruning": {"kind": [1]}}', f"pruning.kind: is [1], {KIND}"
 
 
 @pytest.mark.parametrize(("specification", "said"), [*cases()])
@@ -69,10 +97,48 @@ def test_what_a_field_can_hold_is_read(specification: str) -> None:
     assert JsonMessage(text.encode()).read_as(model_pb2.CreateModelRequest).HasField("specification")
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [('"learner": {"parameters": %s}', "learner.parameters"), ('"attributes": %s', "attributes")],
-)
-def test_no_text_of_a_caller_is_taken_for_a_number_out_of_range(given: str, field: str) -> None:
-    said = refusal("{%s}" % (given % '"Value out of range"'))
-    assert re.fullmatch(rf"{re.escape(field)}: cannot be read \(.* which is Value out of range\)", said)
+VALUES = (
+    "", "x", "1", "1.5", "1e3", " 1", "nan", "NaN", "Infinity", "1s", "2026-11-28T12:00:00Z", "name", "9" * 30,
+    0, 1, -1, 1.0, 1.5, 2**31, 2**63, 2**64, 10**400, True, False, None, [], {}, [1], [[]], {"name": 1}, {"unknown": 1},
+)  # fmt: skip
+
+
+def requests() -> list[type[Message]]:
+    """All messages that callers may send, and those within them."""
+    found: dict[str, Descriptor] = {}
+
+    def add(kind: Descriptor) -> None:
+        if kind.full_name not in found and not kind.full_name.startswith("google."):
+            found[kind.full_name] = kind
+            for field in kind.fields:
+                if field.message_type is not None:
+                    add(field.message_type)
+
+    for file in (admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2):
+        for service in file.DESCRIPTOR.services_by_name.values():
+            for method in service.methods:
+                add(method.input_type)
+    return [GetMessageClass(each) for each in found.values() if not each.GetOptions().map_entry]
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.DESCRIPTOR.name) for kind in requests()])
+def test_values_are_refused_in_words_where_the_parser_refuses_them(kind: type[Message]) -> None:
+    """Beside them, an empty text or list for an object, which the parser takes for one without fields."""
+    for field in kind.DESCRIPTOR.fields:
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        given = [*VALUES, *([value] for value in VALUES), *({"key": value} for value in VALUES if is_map)]
+        for value in given:
+            text = json.dumps({field.json_name: value})
+            by_parser, _ = outcome(lambda text=text: json_format.Parse(text, kind()))
+            read, said = outcome(lambda text=text: JsonMessage(text.encode()).read_as(kind))
+            assert "cannot be read" not in said, text
+            is_empty = re.search(r"is (''|\[\]), must be a JSON object", said) is not None
+            assert read == (None if is_empty else by_parser), text
+
+
+def outcome(read: Callable[[], Message]) -> tuple[Message | None, str]:
+    """Return what is read, or why nothing is."""
+    try:
+        return read(), ""
+    except (json_format.ParseError, InvalidInput, TypeError) as error:
+        return None, str(error)
