@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -158,26 +158,28 @@ def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[I
                 other = chosen.setdefault(field.containing_oneof.name, name)
                 if other != name:
                     yield _misfit(place, f"is given beside {other}: give one of them")
+            parts: Iterable[tuple[Any, Any]] = ((None, value),)
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 field = field.message_type.fields_by_name["value"]
-                if isinstance(value, dict):
-                    values = {f"{place}[{key}]": each for key, each in value.items()}
-                else:
+                if not isinstance(value, dict):
                     yield _misfit(place, f"is {_written(value)}, must be a JSON object")
                     continue
+                parts = value.items()
             elif field.is_repeated:
-                if isinstance(value, list):
-                    values = {f"{place}[{k}]": each for k, each in enumerate(value)}
-                else:
+                if not isinstance(value, list):
                     yield _misfit(place, f"is {_written(value)}, must be a JSON list")
                     continue
-            else:
-                values = {place: value}
-            for where, each in values.items():
+                parts = enumerate(value)
+            for key, each in parts:
                 if needed := _needed_form(each, field):
-                    yield _misfit(where, f"is {_written(each)}, must be {needed}")
+                    yield _misfit(_place_of(place, key), f"is {_written(each)}, must be {needed}")
                 elif field.message_type is not None and isinstance(each, dict):
-                    yield from _misfits(each, field.message_type, f"{where}.")
+                    yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.")
+
+
+def _place_of(field: str, key: str | int | None) -> str:
+    """Return the place of an element of a list or map; of the field itself without a key."""
+    return field if key is None else f"{field}[{key}]"
 
 
 def _misfit(field: str, reason: str) -> InvalidInput:
@@ -195,8 +197,10 @@ def _needed_form(value: Any, field: FieldDescriptor) -> str:
         if field.message_type.full_name in _WRITTEN_AS_TEXT:
             message, form = _WRITTEN_AS_TEXT[field.message_type.full_name]
             return "" if isinstance(value, str) and _is_read_by(message().FromJsonString, value) else form
+        if isinstance(value, dict):
+            return ""
         names = ", ".join(each.json_name for each in field.message_type.fields)
-        return "" if isinstance(value, dict) else f"a JSON object with {names or 'no fields'}"
+        return f"a JSON object with {names or 'no fields'}"
     if field.enum_type is not None:
         names = ", ".join(each.name for each in field.enum_type.values if each.number)
         return "" if _is_of_enum(value, field.enum_type) else f"one of {names}"
