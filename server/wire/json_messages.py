@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -32,6 +33,7 @@ _PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
 _TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
 _NOTHING: Final = re.compile(r'""|\[[ \t\r\n]*\]')
 """An empty text or list, which `json_format` takes for an object without fields."""
+_UNPAIRED: Final = "half of a surrogate pair"
 _WRITTEN_AS_TEXT: Final[dict[str, tuple[Any, str]]] = {
     "google.protobuf.Duration": (Duration, 'a duration, like "1.5s"'),
     "google.protobuf.Timestamp": (Timestamp, 'a time, like "2026-11-28T12:00:00Z"'),
@@ -125,6 +127,8 @@ def write_json(message: Message) -> bytes:
 class _Literal(float):
     """A number as it was written: 1e400 is infinite as a float."""
 
+    __slots__ = ("_text",)
+
     def __init__(self, text: str) -> None:
         self._text = text
 
@@ -144,11 +148,17 @@ def _check_fields(text: str, message: Message) -> None:
         raise misfit from None
 
 
+@cache
+def _fields_of(kind: Descriptor) -> dict[str, FieldDescriptor]:
+    """Return the fields of a message by both names; protobuf's own mappings fail for half of a surrogate pair."""
+    return {name: field for field in kind.fields for name in (field.name, field.json_name)}
+
+
 def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[InvalidInput]:
     """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
     chosen: dict[str, str] = {}
     for name, value in content.items():
-        field = kind.fields_by_camelcase_name.get(name) or kind.fields_by_name.get(name)
+        field = _fields_of(kind).get(name)
         if field is None:
             names = ", ".join(each.json_name for each in kind.fields) or "none"
             yield _misfit(path + name[:60], f"is not a field of {kind.name}, which has {names}")
@@ -171,15 +181,20 @@ def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[I
                     continue
                 parts = enumerate(value)
             for key, each in parts:
-                if needed := _needed_form(each, field):
+                if isinstance(key, str) and not _is_read_by(str.encode, key):
+                    yield _misfit(_place_of(place, key), f"has {_UNPAIRED} in its name")
+                elif needed := _needed_form(each, field):
                     yield _misfit(_place_of(place, key), f"is {_written(each)}, must be {needed}")
                 elif field.message_type is not None and isinstance(each, dict):
                     yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.")
 
 
 def _place_of(field: str, key: str | int | None) -> str:
-    """Return the place of an element of a list or map; of the field itself without a key."""
-    return field if key is None else f"{field}[{key}]"
+    """Return the place of an element of a list or map; of the field itself without a key.
+
+    A long key is cut, since the places of all messages within its value begin with it.
+    """
+    return field if key is None else f"{field}[{str(key)[:60]}]"
 
 
 def _misfit(field: str, reason: str) -> InvalidInput:
@@ -223,7 +238,9 @@ def _needed_form(value: Any, field: FieldDescriptor) -> str:
         return "" if isinstance(value, bool) else "true or false"
     if field.type == FieldDescriptor.TYPE_BYTES:
         return "" if isinstance(value, str) and _is_read_by(_from_base64, value) else "bytes in base64"
-    return "" if isinstance(value, str) else "a text"
+    if isinstance(value, str):
+        return "" if _is_read_by(str.encode, value) else f"a text without {_UNPAIRED}"
+    return "a text"
 
 
 def _is_read_by(read: Callable[[str], object], text: str) -> bool:
@@ -254,7 +271,7 @@ def _is_of_enum(value: Any, enum: EnumDescriptor) -> bool:
     """Return whether a value is a name of an enum, or any number that an enum can hold."""
     if isinstance(value, str):
         if not _is_read_by(int, value):
-            return value in enum.values_by_name
+            return value in list(enum.values_by_name)  # the mapping itself fails for half of a surrogate pair
         value = int(value)
     low, high = WHOLE_NUMBERS[FieldDescriptor.CPPTYPE_INT32]
     return isinstance(value, int | float) and low <= value <= high
