@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
@@ -24,6 +25,9 @@ from quercus.v1.ranges import NUMBERS, WHOLE_NUMBERS
 
 MAX_DEPTH: Final = 50
 """Greatest depth of messages within messages."""
+
+MAX_KEY_CHARACTERS: Final = 1_000
+"""Most characters of a key, because `json_format` writes the place of each value within, even of right ones."""
 
 REQUEST: Final = "request"
 """The field that errors name if a message is invalid as a whole."""
@@ -85,11 +89,14 @@ class JsonMessage(EncodedMessage):
         if not text.lstrip(" \t\r\n").startswith("{"):
             raise InvalidInput(REQUEST, f"is {shown(text[:60])}, must be a JSON object")
         message = kind()
-        if _NOTHING.search(text) is not None:
-            _check_fields(text, message)
         try:
-            json_format.Parse(text, message, max_recursion_depth=MAX_DEPTH)
-        except (json_format.ParseError, RecursionError) as error:
+            if _NOTHING.search(text) is not None:
+                _check_fields(text, message)
+            content = json.loads(text, object_pairs_hook=_object_of)
+            json_format.ParseDict(content, message, max_recursion_depth=MAX_DEPTH)
+        except (InvalidInput, MemoryError):
+            raise
+        except Exception as error:  # the parser lets errors of many types pass
             _check_fields(text, message)
             raise _explained_error(str(error)) from None
         return message
@@ -122,6 +129,20 @@ def write_json(message: Message) -> bytes:
     return json.dumps(
         json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False
     ).encode()
+
+
+def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose names differ and are short: `json_format` writes the place of each value."""
+    found = dict(members)
+    if len(found) < len(members):
+        ((twice, _),) = Counter(name for name, _ in members).most_common(1)
+        raise InvalidInput(REQUEST, f"has a duplicate key {shown(twice)} in an object")
+    if found and len(longest := max(found, key=len)) > MAX_KEY_CHARACTERS:
+        raise InvalidInput(
+            REQUEST,
+            f"has a key {shown(longest)} of {len(longest):,} characters, at most {MAX_KEY_CHARACTERS:,} are allowed",
+        )
+    return found
 
 
 class _Literal(float):
@@ -289,5 +310,4 @@ def _explained_error(text: str) -> InvalidInput:
     field = max(place[1] if place is not None else "", ".".join(path), key=len)
     if _TOO_MANY_DIGITS in text:
         return InvalidInput(REQUEST, "has a whole number of more than 4,300 digits")
-    reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
-    return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")
+    return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(text.rstrip('.'))})")

@@ -124,7 +124,7 @@ def test_an_error_has_the_words_and_details_of_grpc(
         ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is not a field of"),
         ('{"specification": [{"budget": 1}]}', "specification", "must be a JSON object"),
         ('{"specification": 5}', "specification", "must be a JSON object"),
-        ('{"modelId": "a", "modelId": "b"}', "request", "duplicate key modelId"),
+        ('{"modelId": "a", "modelId": "b"}', "request", "has a duplicate key 'modelId' in an object"),
         ("[]", "request", "a JSON object"),
         ("", "request", "a JSON object"),
         ("{", "request", "cannot be read"),

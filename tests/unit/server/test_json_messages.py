@@ -80,6 +80,15 @@ def cases() -> Iterator[tuple[str, str]]:
     yield long % ("k" * 1_000), f"{parameters}[{'k' * 60}].list.values[0]: is 1, {fields}"
 
 
+def test_keys_are_short_and_differ() -> None:
+    """The parser writes the place of every value, which takes half a minute for 4,000 values within a key of 4 MB."""
+    parameters = '{"learner": {"parameters": {%s}}}'
+    allowed = f"'{'k' * 56}... of 1,001 characters, at most 1,000 are allowed"
+    assert refusal(parameters % f'"{"k" * 1_001}": {{}}') == f"request: has a key {allowed}"
+    twice = '"a": {"text": "x"}, "b": {}, "a": {}'
+    assert refusal(parameters % twice) == "request: has a duplicate key 'a' in an object"
+
+
 def test_a_name_that_no_encoding_holds_is_refused_in_words_that_can_be_sent() -> None:
     with pytest.raises(InvalidInput) as caught:
         JsonMessage(rb'{"na\ud800": 1}').read_as(model_pb2.GetModelRequest)
