@@ -1,5 +1,6 @@
 """The operations that each database does in its own way, found through the connection of a transaction."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ OPTION: Final = "quercus_backend"
 """Name of the execution option with which an engine names its backend."""
 
 
-class Backend:
+class Backend(ABC):
     """The operations of one database."""
 
     nests_changes: bool
@@ -25,27 +26,27 @@ class Backend:
     streaming: Mapping[str, Any] = {}
     """Execution options that keep the rows of a statement from being in memory all at once."""
 
+    @abstractmethod
     def fetch(
         self, connection: Connection, statement: Executable, values: Mapping[str, Any]
     ) -> Sequence[tuple[Any, ...]]:
         """Run a statement through the driver; return its rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update_rows(
         self, connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]
     ) -> None:
         """Run an update for each row, at least one; see `quercus.storage.prepared.Prepared.run_for_each`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert(self, table: Table) -> Any:
         """Return an insert statement that has ``on_conflict_do_nothing``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert_rows(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Insert rows; see `quercus.storage.inserts.insert_rows`."""
-        raise NotImplementedError
 
     def insert_together(
         self,
@@ -68,23 +69,23 @@ class Backend:
         """
         return False
 
+    @abstractmethod
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Make the database assign keys after `last`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def foreign_rules(self, connection: Connection) -> list[tuple[str, str, str, bool]]:
         """Return kind, name and table of each foreign trigger or rule, and whether it may change what is stored."""
-        raise NotImplementedError
 
     def file_faults(self, connection: Connection, most: int) -> Iterator[str]:
         """Yield the damage of the store's file, at most `most` faults of its pages; a server checks its own files."""
         yield from ()
 
+    @abstractmethod
     def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
         """Yield the differences between the database and the schema, as texts, each with whether it is damage."""
-        raise NotImplementedError
 
-    def prepare_check(self, connection: Connection) -> None:
+    def prepare_check(self, connection: Connection) -> None:  # noqa: B027  (PostgreSQL needs no preparation)
         """Prepare a connection for the conditions of `type_faults`."""
 
     def type_faults(self, column: Column[Any]) -> list[ColumnElement[bool]]:
