@@ -90,9 +90,10 @@ class JsonMessage(EncodedMessage):
             raise InvalidInput(REQUEST, f"is {shown(text[:60])}, must be a JSON object")
         message = kind()
         try:
-            if _NOTHING.search(text) is not None:
-                _check_fields(text, message)
             content = json.loads(text, object_pairs_hook=_object_of)
+            if _NOTHING.search(text) is not None:
+                for misfit in _misfits(content, message.DESCRIPTOR, "", only_objects=True):
+                    raise misfit
             json_format.ParseDict(content, message, max_recursion_depth=MAX_DEPTH)
         except (InvalidInput, MemoryError):
             raise
@@ -161,8 +162,7 @@ def _check_fields(text: str, message: Message) -> None:
     """Raise an error for the first field that a message does not have, or value that its field cannot hold."""
     try:
         content = json.loads(text, parse_float=_Literal, parse_constant=_Literal)
-        kind: Any = message.DESCRIPTOR  # declared with two types
-        misfit = next(_misfits(content, kind, ""), None)
+        misfit = next(_misfits(content, message.DESCRIPTOR, ""), None)
     except (ValueError, RecursionError):  # it is not JSON, or too deep, which the parser explains
         return
     if misfit is not None:
@@ -175,15 +175,20 @@ def _fields_of(kind: Descriptor) -> dict[str, FieldDescriptor]:
     return {name: field for field in kind.fields for name in (field.name, field.json_name)}
 
 
-def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[InvalidInput]:
-    """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
+def _misfits(
+    content: dict[str, Any], kind: Any, path: str, only_objects: bool = False
+) -> Iterator[InvalidInput]:
+    """Yield an error for each value in JSON that its field cannot hold, with the path of the field.
+
+    With `only_objects`, values of numbers, texts and the like are passed over.
+    """
     chosen: dict[str, str] = {}
     for name, value in content.items():
         field = _fields_of(kind).get(name)
         if field is None:
             names = ", ".join(each.json_name for each in kind.fields) or "none"
             yield _misfit(path + name[:60], f"is not a field of {kind.name}, which has {names}")
-        elif value is not None:  # null stands for a field that is not given
+        elif value is not None and not (only_objects and field.message_type is None):  # null: not given
             place = path + name
             if field.containing_oneof is not None:
                 other = chosen.setdefault(field.containing_oneof.name, name)
@@ -207,7 +212,7 @@ def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[I
                 elif needed := _needed_form(each, field):
                     yield _misfit(_place_of(place, key), f"is {_written(each)}, must be {needed}")
                 elif field.message_type is not None and isinstance(each, dict):
-                    yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.")
+                    yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.", only_objects)
 
 
 def _place_of(field: str, key: str | int | None) -> str:
