@@ -1,4 +1,4 @@
-// The least and greatest probability of each class over the likelihood cut, many problems at once (theory §2.11).
+// The least and greatest probability of each class over the likelihood cut, many problems at once (theory §2.12).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Proven bounds of the probability of one class over the likelihood cut (theory §2.11).
+// Proven bounds of the probability of one class over the likelihood cut (theory §2.12).
 //
 // Where `q . theta` is least over `{theta in the simplex : l(theta) >= c}`, `q = mu g + nu` on the support of `theta`,
 // with `g` the gradient of `l`. Newton's method finds this point, starting from the quadratic model of `l` at its

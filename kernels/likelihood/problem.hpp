@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -14,10 +15,12 @@
 #include "descent.hpp"
 #include "enclosure.hpp"
 #include "loglik.hpp"
+#include "polygon.hpp"
 #include "precise.hpp"
 #include "reduction.hpp"
 #include "rounding_bounds.hpp"
 #include "search.hpp"
+#include "separable.hpp"
 
 namespace quercus {
 
@@ -28,6 +31,7 @@ constexpr double NEAR_MAXIMUM =
     1e-3;                         // part of the weight, nats at most; a nearer cut gets few boxes if they prove enough
 constexpr double BLURRED = 1e4;   // rounding errors of the likelihood; a nearer cut never gets more than few boxes
 constexpr Index FEW_BOXES = 100;  // near the maximum, more boxes would only fight rounding
+constexpr double FINE = 1e-14;    // KKT excess at which a maximiser in closed form is good enough
 constexpr double ALMOST_ACTIVE =
     1e-6;  // if `g_j` is at most this much below 1, a maximiser may give class j probability
 
@@ -91,6 +95,29 @@ inline EntropyEnd first_bound(ConstRealMatrix Q, ConstReals w, double outer, dou
     return {std::min(std::max(bound, 0.0), reached), reached};
 }
 
+/// Return whether every label is a set of classes, in a table of contours with maximum 1.
+inline bool is_set_valued(ConstRealMatrix P) {
+    return std::all_of(P.data, P.data + P.rows * P.columns, [](double p) { return p == 0.0 || p == 1.0; });
+}
+
+/// Return the same ends as `first_bound` for three classes and labels that are sets, which would often need a search.
+///
+/// If some class is named by no precise label, the least entropy is often on a side of the simplex, where the polygon
+/// is fast.
+inline EntropyEnd least_of_sets(ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst,
+                                bool tight) {
+    std::array<bool, 3> named{};
+    for (Index i = 0; i < Q.rows; ++i)
+        for (Index j = 0; j < 3; ++j)
+            named[j] = named[j] || (Q(i, j) > 0.0 && Q(i, (j + 1) % 3) == 0.0 && Q(i, (j + 2) % 3) == 0.0);
+    EntropyEnd least{0.0, INFINITE};
+    if (named[0] && named[1] && named[2]) least = first_bound(Q, w, outer, inner, x, worst, tight);
+    if (least.bound >= least.reached - TOLERANCE) return least;
+    const EntropyEnd other = least_in_polygon(Q, w, x, outer, inner, 0.5 * TOLERANCE);
+    const double reached = std::min(least.reached, other.reached);
+    return {std::min(std::max(least.bound, other.bound), reached), reached};
+}
+
 /// Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`.
 ///
 /// The bounds are always valid. `worst` is the KKT excess of `theta`.
@@ -132,7 +159,8 @@ inline State solve_problem(ConstRealMatrix P, ConstReals w, ConstReals theta, do
     std::vector<double> g(x.size());
     worst = sure_excess(Q, w, x, kkt_excess(Q, w, x, g), c);
     inner = std::max(inner, c + W * (worst + rounding(l)));
-    const EntropyEnd least = first_bound(Q, w, outer, inner, x, worst, tight);
+    const EntropyEnd least = is_set_valued(P) && x.size() == 3 ? least_of_sets(Q, w, outer, inner, x, worst, tight)
+                                                               : first_bound(Q, w, outer, inner, x, worst, tight);
     ends[0] = least.bound;
     ends[1] = least.reached;
     return least.bound >= least.reached - TOLERANCE ? SOLVED : SEARCH;
@@ -143,6 +171,8 @@ inline State solve_problem(ConstRealMatrix P, ConstReals w, ConstReals theta, do
 /// `found` (m, l + 2) receives theta, its KKT excess, and 1 if theta is certainly the only maximiser.
 inline void estimate_counts(const Problems& problems, Vector<const int64_t> wanted, RealMatrix found) {
     const Index l = problems.table.columns;
+    Separable separable;
+    std::vector<double> g(l);
     for (Index i = 0; i < length(wanted); ++i) {
         const auto [P, w] = take_problem(problems, wanted[i]);
         const Reals theta = part(found[i], 0, l);
@@ -157,6 +187,11 @@ inline void estimate_counts(const Problems& problems, Vector<const int64_t> want
             for (Index j = 0; j < l; ++j) theta[j] /= total;
             sure = 1.0;
             continue;
+        }
+        if (separate(P, w, separable) && maximise_separable(separable.n, separable.m, theta)) {
+            worst = kkt_excess(P, w, theta, g);
+            sure = worst <= FINE;
+            if (worst <= FINE) continue;
         }
         const Maximum maximum = maximise(P, w);
         copy(maximum.theta, theta);

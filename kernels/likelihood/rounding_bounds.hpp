@@ -1,6 +1,6 @@
 // The effect of rounding on a level set, and bounds of its entropy around that of the maximiser.
 //
-// Notation as in `loglik.hpp`. The derivations are in theory §2.8 and §2.12. `u = 2^-53` is the rounding of one
+// Notation as in `loglik.hpp`. The derivations are in theory §2.8 and §2.13. `u = 2^-53` is the rounding of one
 // operation.
 //
 // *Rounding.* The error of a term of the log-likelihood is at most `(4 l + 12) u` of its weight: `rounding`. The KKT

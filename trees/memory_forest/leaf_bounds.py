@@ -1,7 +1,7 @@
 """Bounds of the classes in the leaves of trees, over the likelihood cut of their labels (theory §10.4).
 
 They are solved on demand: once for a leaf as long as it does not change, and once for all leaves with the same labels.
-The solver is that of single trees (theory §2.11). Labels reach it in lexicographic order, so that a bound is a function
+The solver is that of single trees (theory §2.12). Labels reach it in lexicographic order, so that a bound is a function
 of the labels of its leaf, to the last bit.
 """
 

@@ -162,7 +162,7 @@ def test_a_row_has_the_same_bits_in_every_batch(size: int) -> None:
 
 LINEAR = {"dot", "vdot", "inner", "matmul", "tensordot", "linalg"}
 EXPECTED = {"trees/likelihood/maximiser.py", "trees/likelihood/solver/maximisers.py"}
-"""Ranks, and the polytope of maximisers (theory §2.10)."""
+"""Ranks, and the polytope of maximisers (theory §2.11)."""
 
 
 def test_no_learner_leaves_its_sums_to_blas() -> None:

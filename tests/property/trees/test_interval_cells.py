@@ -1,4 +1,4 @@
-"""Cells against independent slow computations: outer bounds, class bounds, the two curves (theory §2.11)."""
+"""Cells against independent slow computations: outer bounds, class bounds, the two curves (theory §2.12)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Entropy interval of the maximisers of the evidential likelihood: the case ``alpha = 1`` (theory §2.10).
+"""Entropy interval of the maximisers of the evidential likelihood: the case ``alpha = 1`` (theory §2.11).
 
 Either the maximiser is unique, and the interval a point; or the maximisers form a polytope
 ``{theta >= 0 : P theta = v, zero off the active classes}``, whose least entropy is at a vertex and whose greatest is
