@@ -270,7 +270,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         return await self._core.read(_read_instance, self._core.store, model, instance)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _PendingAcknowledgement:
     """The acknowledgement of a batch when it is due, and whether the stream continues if the batch is invalid."""
 
@@ -279,7 +279,7 @@ class _PendingAcknowledgement:
     goes_on: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class _QueuedBatch:
     """A queued batch, of which `rows` rows will be written; await it for the outcome."""
 

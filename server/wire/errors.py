@@ -207,8 +207,8 @@ def _resource_info(error: NotFound | AlreadyExists) -> error_details_pb2.Resourc
 
 
 def shorten_text(text: str, most: int = MAX_ERROR_BYTES) -> str:
-    """Cut a text to ``most`` bytes of UTF-8."""
-    data = text.encode(errors="replace")
+    """Cut a text to ``most`` bytes of UTF-8, which halves of surrogate pairs do not have: they are escaped."""
+    data = text.encode(errors="backslashreplace")
     if len(data) <= most:
-        return text
+        return data.decode()
     return data[: most - 3].decode(errors="ignore") + "…"

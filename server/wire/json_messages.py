@@ -6,7 +6,9 @@ import base64
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -24,6 +26,9 @@ from quercus.v1.ranges import NUMBERS, WHOLE_NUMBERS
 MAX_DEPTH: Final = 50
 """Greatest depth of messages within messages."""
 
+MAX_KEY_CHARACTERS: Final = 1_000
+"""Most characters of a key, because `json_format` writes the place of each value within, even of right ones."""
+
 REQUEST: Final = "request"
 """The field that errors name if a message is invalid as a whole."""
 
@@ -32,6 +37,7 @@ _PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
 _TOO_MANY_DIGITS: Final = "Exceeds the limit (4300 digits)"
 _NOTHING: Final = re.compile(r'""|\[[ \t\r\n]*\]')
 """An empty text or list, which `json_format` takes for an object without fields."""
+_UNPAIRED: Final = "half of a surrogate pair"
 _WRITTEN_AS_TEXT: Final[dict[str, tuple[Any, str]]] = {
     "google.protobuf.Duration": (Duration, 'a duration, like "1.5s"'),
     "google.protobuf.Timestamp": (Timestamp, 'a time, like "2026-11-28T12:00:00Z"'),
@@ -83,11 +89,15 @@ class JsonMessage(EncodedMessage):
         if not text.lstrip(" \t\r\n").startswith("{"):
             raise InvalidInput(REQUEST, f"is {shown(text[:60])}, must be a JSON object")
         message = kind()
-        if _NOTHING.search(text) is not None:
-            _check_fields(text, message)
         try:
-            json_format.Parse(text, message, max_recursion_depth=MAX_DEPTH)
-        except (json_format.ParseError, RecursionError) as error:
+            content = json.loads(text, object_pairs_hook=_object_of)
+            if _NOTHING.search(text) is not None:
+                for misfit in _misfits(content, message.DESCRIPTOR, "", only_objects=True):
+                    raise misfit
+            json_format.ParseDict(content, message, max_recursion_depth=MAX_DEPTH)
+        except (InvalidInput, MemoryError):
+            raise
+        except Exception as error:  # the parser lets errors of many types pass
             _check_fields(text, message)
             raise _explained_error(str(error)) from None
         return message
@@ -122,8 +132,24 @@ def write_json(message: Message) -> bytes:
     ).encode()
 
 
+def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose names differ and are short: `json_format` writes the place of each value."""
+    found = dict(members)
+    if len(found) < len(members):
+        ((twice, _),) = Counter(name for name, _ in members).most_common(1)
+        raise InvalidInput(REQUEST, f"has a duplicate key {shown(twice)} in an object")
+    if found and len(longest := max(found, key=len)) > MAX_KEY_CHARACTERS:
+        raise InvalidInput(
+            REQUEST,
+            f"has a key {shown(longest)} of {len(longest):,} characters, at most {MAX_KEY_CHARACTERS:,} are allowed",
+        )
+    return found
+
+
 class _Literal(float):
     """A number as it was written: 1e400 is infinite as a float."""
+
+    __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -136,23 +162,33 @@ def _check_fields(text: str, message: Message) -> None:
     """Raise an error for the first field that a message does not have, or value that its field cannot hold."""
     try:
         content = json.loads(text, parse_float=_Literal, parse_constant=_Literal)
-        kind: Any = message.DESCRIPTOR  # declared with two types
-        misfit = next(_misfits(content, kind, ""), None)
+        misfit = next(_misfits(content, message.DESCRIPTOR, ""), None)
     except (ValueError, RecursionError):  # it is not JSON, or too deep, which the parser explains
         return
     if misfit is not None:
         raise misfit from None
 
 
-def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[InvalidInput]:
-    """Yield an error for each value in JSON that its field cannot hold, with the path of the field."""
+@cache
+def _fields_of(kind: Descriptor) -> dict[str, FieldDescriptor]:
+    """Return the fields of a message by both names; protobuf's own mappings fail for half of a surrogate pair."""
+    return {name: field for field in kind.fields for name in (field.name, field.json_name)}
+
+
+def _misfits(
+    content: dict[str, Any], kind: Any, path: str, only_objects: bool = False
+) -> Iterator[InvalidInput]:
+    """Yield an error for each value in JSON that its field cannot hold, with the path of the field.
+
+    With `only_objects`, values of numbers, texts and the like are passed over.
+    """
     chosen: dict[str, str] = {}
     for name, value in content.items():
-        field = kind.fields_by_camelcase_name.get(name) or kind.fields_by_name.get(name)
+        field = _fields_of(kind).get(name)
         if field is None:
             names = ", ".join(each.json_name for each in kind.fields) or "none"
             yield _misfit(path + name[:60], f"is not a field of {kind.name}, which has {names}")
-        elif value is not None:  # null stands for a field that is not given
+        elif value is not None and not (only_objects and field.message_type is None):  # null: not given
             place = path + name
             if field.containing_oneof is not None:
                 other = chosen.setdefault(field.containing_oneof.name, name)
@@ -171,15 +207,20 @@ def _misfits(content: dict[str, Any], kind: Descriptor, path: str) -> Iterator[I
                     continue
                 parts = enumerate(value)
             for key, each in parts:
-                if needed := _needed_form(each, field):
+                if isinstance(key, str) and not _is_read_by(str.encode, key):
+                    yield _misfit(_place_of(place, key), f"has {_UNPAIRED} in its name")
+                elif needed := _needed_form(each, field):
                     yield _misfit(_place_of(place, key), f"is {_written(each)}, must be {needed}")
                 elif field.message_type is not None and isinstance(each, dict):
-                    yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.")
+                    yield from _misfits(each, field.message_type, f"{_place_of(place, key)}.", only_objects)
 
 
 def _place_of(field: str, key: str | int | None) -> str:
-    """Return the place of an element of a list or map; of the field itself without a key."""
-    return field if key is None else f"{field}[{key}]"
+    """Return the place of an element of a list or map; of the field itself without a key.
+
+    A long key is cut, since the places of all messages within its value begin with it.
+    """
+    return field if key is None else f"{field}[{str(key)[:60]}]"
 
 
 def _misfit(field: str, reason: str) -> InvalidInput:
@@ -223,7 +264,9 @@ def _needed_form(value: Any, field: FieldDescriptor) -> str:
         return "" if isinstance(value, bool) else "true or false"
     if field.type == FieldDescriptor.TYPE_BYTES:
         return "" if isinstance(value, str) and _is_read_by(_from_base64, value) else "bytes in base64"
-    return "" if isinstance(value, str) else "a text"
+    if isinstance(value, str):
+        return "" if _is_read_by(str.encode, value) else f"a text without {_UNPAIRED}"
+    return "a text"
 
 
 def _is_read_by(read: Callable[[str], object], text: str) -> bool:
@@ -254,7 +297,7 @@ def _is_of_enum(value: Any, enum: EnumDescriptor) -> bool:
     """Return whether a value is a name of an enum, or any number that an enum can hold."""
     if isinstance(value, str):
         if not _is_read_by(int, value):
-            return value in enum.values_by_name
+            return value in list(enum.values_by_name)  # the mapping itself fails for half of a surrogate pair
         value = int(value)
     low, high = WHOLE_NUMBERS[FieldDescriptor.CPPTYPE_INT32]
     return isinstance(value, int | float) and low <= value <= high
@@ -272,5 +315,4 @@ def _explained_error(text: str) -> InvalidInput:
     field = max(place[1] if place is not None else "", ".".join(path), key=len)
     if _TOO_MANY_DIGITS in text:
         return InvalidInput(REQUEST, "has a whole number of more than 4,300 digits")
-    reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
-    return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")
+    return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(text.rstrip('.'))})")

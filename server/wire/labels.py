@@ -130,14 +130,15 @@ def _label_bytes(label: values_pb2.Label, frame: Frame, row: int, faults: RowFau
 def _decode_packed(
     contours: values_pb2.PackedContours, count: int, frame: Frame, faults: RowFaults, shapes: Shapes
 ) -> list[bytes]:
-    given, rest = divmod(len(contours.plausibilities), count)
+    numbers = len(contours.plausibilities)
+    given, rest = divmod(numbers, count)
     size = shapes.frame_of_size(given, frame.size)
     if not rest and size < frame.size:
         labels = _decode_packed(contours, count, Frame(frame.classes[:size]), faults, NEVER_EXTENDED)
         return [widened(label, size, frame.size) for label in labels]
-    if len(contours.plausibilities) == count * size <= FEW_NUMBERS:
+    if numbers == count * size <= FEW_NUMBERS:
         few = tuple(contours.plausibilities)
-        rows = [few[at : at + size] for at in range(0, len(few), size)]
+        rows = [few[at : at + size] for at in range(0, numbers, size)]
         if all(map(_is_contour, rows)):
             return [pack_contour(row) for row in rows]
     flat = np.array(contours.plausibilities, dtype=np.float64)
@@ -160,8 +161,9 @@ def _decode_packed(
 
 
 def _is_contour(values: tuple[float, ...]) -> bool:
-    """Return whether all values lie in [0, 1], which NaN does not, and one is above 0."""
-    return all(0.0 <= value <= 1.0 for value in values) and any(values)
+    """Return whether all values lie in [0, 1] and one is above 0."""
+    # the sum tells NaN, which least and greatest may pass over
+    return min(values) >= 0.0 and 0.0 < max(values) <= 1.0 and sum(values) <= len(values)
 
 
 def _check_count(field: str, given: int, count: int, what: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,7 @@ Several threads wait for one another: 13,000 numbers take 2 µs, or 30 ms if oth
 """
 
 
-@dataclass(frozen=True, eq=False)
-class DecodedRows:
+class DecodedRows(NamedTuple):
     """Rows as numbers.
 
     Attributes
@@ -45,7 +43,7 @@ class DecodedRows:
 
     values: NDArray[np.float64]
     new_values: tuple[NewValue, ...] = ()
-    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
+    parts: Mapping[tuple[int, int], tuple[Range, ...]] = MappingProxyType({})
     unseen: Sequence[values_pb2.UnseenNames] = ()
 
 

@@ -29,7 +29,13 @@ ROWS = [
 ]
 ROWS += [(0.5, 0.5), (1e308, np.inf)]
 CONTOURS = [(1.0, 0.0, 0.25), (1.0, -0.0, 0.0), (0.0, -0.0, 0.0), (1.5, 1.0, 0.0), (1.0, -0.1, 0.0)]
-CONTOURS += [(1.0, np.nan, 0.0), (np.nan, 1.0, 0.0), (1.0, np.inf, 0.0)]
+CONTOURS += [
+    (1.0, np.nan, 0.0),
+    (np.nan, 1.0, 0.0),
+    (1.0, np.inf, 0.0),
+    (0.5, 1.0, np.nan),
+    (np.nan, np.inf, 1.0),
+]
 
 
 def rows_of(row: tuple[float, ...], count: int) -> bytes | str:
@@ -60,7 +66,7 @@ def test_a_label_is_what_it_is_among_many(contour: tuple[float, ...]) -> None:
 
 def test_both_kinds_of_outcome_were_compared() -> None:
     assert [type(rows_of(row, 1)) for row in ROWS] == [bytes] * 4 + [str] * 6
-    assert [type(labels_of(contour, 1)) for contour in CONTOURS] == [bytes] * 2 + [str] * 6
+    assert [type(labels_of(contour, 1)) for contour in CONTOURS] == [bytes] * 2 + [str] * 8
 
 
 @pytest.mark.parametrize(("values", "said"), [((), "has 0 rows"), ((1.0, 0.0, 1.0), "has 3 values")])

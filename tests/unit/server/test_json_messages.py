@@ -70,6 +70,29 @@ def cases() -> Iterator[tuple[str, str]]:
         "min_instances: is given beside minInstances: give one of them",
     )
     yield '{"pruning": {"kind": [1]}}', f"pruning.kind: is [1], {KIND}"
+    half = "half of a surrogate pair"
+    yield r'{"classes": ["\ud800"]}', rf"classes[0]: is '\ud800', must be a text without {half}"
+    yield r'{"pruning": {"kind": "\ud800"}}', rf"pruning.kind: is '\ud800', {KIND}"
+    parameters = "learner.parameters"
+    yield r'{"learner": {"parameters": {"\ud800": {}}}}', rf"{parameters}[\ud800]: has {half} in its name"
+    long = '{"learner": {"parameters": {"%s": {"list": {"values": [1]}}}}}'
+    fields = "must be a JSON object with boolean, integer, unsigned, number, text, list"
+    yield long % ("k" * 1_000), f"{parameters}[{'k' * 60}].list.values[0]: is 1, {fields}"
+
+
+def test_keys_are_short_and_differ() -> None:
+    """The parser writes the place of every value, which takes half a minute for 4,000 values within a key of 4 MB."""
+    parameters = '{"learner": {"parameters": {%s}}}'
+    allowed = f"'{'k' * 56}... of 1,001 characters, at most 1,000 are allowed"
+    assert refusal(parameters % f'"{"k" * 1_001}": {{}}') == f"request: has a key {allowed}"
+    twice = '"a": {"text": "x"}, "b": {}, "a": {}'
+    assert refusal(parameters % twice) == "request: has a duplicate key 'a' in an object"
+
+
+def test_a_name_that_no_encoding_holds_is_refused_in_words_that_can_be_sent() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        JsonMessage(rb'{"na\ud800": 1}').read_as(model_pb2.GetModelRequest)
+    assert str(caught.value) == r"na\ud800: is not a field of GetModelRequest, which has name"
 
 
 @pytest.mark.parametrize(("specification", "said"), [*cases()])
@@ -98,8 +121,9 @@ def test_what_a_field_can_hold_is_read(specification: str) -> None:
 
 
 VALUES = (
-    "", "x", "1", "1.5", "1e3", " 1", "nan", "NaN", "Infinity", "1s", "2026-11-28T12:00:00Z", "name", "9" * 30,
-    0, 1, -1, 1.0, 1.5, 2**31, 2**63, 2**64, 10**400, True, False, None, [], {}, [1], [[]], {"name": 1}, {"unknown": 1},
+    "", "x", "1", "1.5", "1e3", " 1", "nan", "NaN", "Infinity", "1s", "2026-11-28T12:00:00Z", "name", "\ud800",
+    "9" * 30, 0, 1, -1, 1.0, 1.5, 2**31, 2**63, 2**64, 10**400, True, False, None, [], {}, [1], [[]],
+    {"name": 1}, {"unknown": 1},
 )  # fmt: skip
 
 
