@@ -32,6 +32,7 @@ from quercus.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
 from support.struck import LEARNERS, MODEL, WAIT_S, Trial
+from support.waiting import until
 
 DEFAULT: Final = next(iter(LEARNERS))
 HELD_S: Final = 3600
@@ -65,14 +66,6 @@ done.wait()
 """
 
 
-def _until(true: Callable[[], object], what: str) -> float:
-    started = time.monotonic()
-    while not true():
-        assert time.monotonic() - started < WAIT_S, f"{what} did not come true in {WAIT_S:g} s"
-        time.sleep(0.1)
-    return time.monotonic() - started
-
-
 def disk_full(folder: Path, learner: str = DEFAULT) -> Trial:
     """The disk fills, and is emptied again."""
     with small_disk(folder / "disk", megabytes=16) as disk:
@@ -81,11 +74,11 @@ def disk_full(folder: Path, learner: str = DEFAULT) -> Trial:
             trial.answer(client)
             filler = fill(disk, left_bytes=400_000)
             rows = [["a", "b", "c"]] * 500
-            _until(lambda: _fails(trial, client, rows), "the disk")
+            until(lambda: _fails(trial, client, rows), "a full disk", seconds=WAIT_S)
             assert trial.refused("push", lambda: trial.push(client, rows))
             assert not trial.refused("classify", lambda: client.classify(MODEL, rows[:1]))
             filler.unlink()
-            _until(lambda: not _fails(trial, client, rows[:1]), "writing again")
+            until(lambda: not _fails(trial, client, rows[:1]), "room to write again", seconds=WAIT_S)
             trial.answer(client)
             trial.saw.append("with room again: OK")
         trial.check()
@@ -138,7 +131,7 @@ def grower_stopped(folder: Path, learner: str = DEFAULT, rows: int = 2000, silen
             assert not trial.refused("classify", lambda: client.classify(MODEL, [["a", "b", "c"]]))
             assert client.get_model(MODEL).sequence_grown < client.get_model(MODEL).sequence_committed
             if silent:
-                _until(lambda: client.status().grower == "silent", "that the grower is silent")
+                until(lambda: client.status().grower == "silent", "the grower to be silent", seconds=WAIT_S)
                 trial.saw.append("status: the grower is silent")
         finally:
             os.kill(grower, signal.SIGCONT)
@@ -195,14 +188,17 @@ def half_open(folder: Path, learner: str = DEFAULT) -> Trial:
     """A client with leases of an hour falls silent; its connection stays, no FIN comes."""
     trial = Trial(folder, learner=learner)
     with trial.server() as client, sleeper(trial, "hold") as held:
-        seconds = _until(
+        since = time.monotonic()
+        until(
             lambda: held not in {query.name for query in client.list_queries(MODEL, ["leased"])},
-            "that leases are free",
+            "the leases to be free",
+            seconds=WAIT_S,
         )
+        free = time.monotonic()
         trial.answer(client)
-        trial.saw.append(f"leases of {HELD_S} s free after {seconds:.0f} s")
-        ended = _until(lambda: client.status().calls <= 1, "that the stream is gone")
-        trial.saw.append(f"its stream gone {ended:.0f} s later")
+        trial.saw.append(f"leases of {HELD_S} s free after {free - since:.0f} s")
+        until(lambda: client.status().calls <= 1, "the stream to end", seconds=WAIT_S)
+        trial.saw.append(f"its stream gone {time.monotonic() - free:.0f} s later")
     trial.check()
     return trial
 
@@ -228,7 +224,7 @@ def idle_streams(folder: Path, learner: str = DEFAULT, count: int = 1000) -> Tri
             for watch in watches:
                 assert next(watch).tree.version  # all receive the new tree
                 watch.cancel()
-        _until(lambda: client.status().calls <= 1, "that all streams are gone")
+        until(lambda: client.status().calls <= 1, "all streams to end", seconds=WAIT_S)
     trial.check()
     return trial
 
@@ -261,7 +257,7 @@ def late_answer(folder: Path, learner: str = DEFAULT) -> Trial:
     trial = Trial(folder, learner=learner)
     with trial.server() as client:
         late = client.lease(MODEL, "eve", lease_s=1.0, wait_s=30).queries[0]
-        _until(lambda: _takes(client, late.name), "that another gets it")
+        until(lambda: _takes(client, late.name), "another to get it", seconds=WAIT_S)
         assert trial.refused("late answer", lambda: client.answer(late, "s"))
     trial.check()
     return trial

@@ -350,16 +350,6 @@ def silent_connections(address: str, count: int = 1_500, sent: bytes = frames.PR
         yield
 
 
-def until(is_true: Callable[[], bool]) -> bool:
-    """Wait until `is_true`; return False after the time limit."""
-    deadline = time.monotonic() + CALL_S
-    while not is_true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @contextmanager
 def nobody(_: str) -> Iterator[None]:
     """Do not attack."""

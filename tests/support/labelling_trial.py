@@ -30,6 +30,7 @@ from playwright.sync_api import Page, sync_playwright
 from quercus.client import Client, MediaItem, Nominal, Numeric, Specification
 from support.consoles import ConsoleProcess
 from support.terminals import PROMPT, Screen
+from support.waiting import until
 
 CLASSES = ("Barolo", "Grignolino", "Barbera")
 QUERIES = 60
@@ -167,10 +168,7 @@ def _wait(trial: Trial, seconds: float) -> None:
 
 def check(client: Client, model: str, trial: Trial) -> None:
     """Every row has one answer, which is right, and the log has each correction once."""
-    deadline = time.monotonic() + 30
-    while client.get_model(model).queries_answered < QUERIES:
-        assert time.monotonic() < deadline, f"{client.get_model(model).queries_answered} of {QUERIES} answers"
-        time.sleep(0.1)
+    until(lambda: client.get_model(model).queries_answered >= QUERIES, f"{QUERIES} answers")
     time.sleep(1.0)
     answers = list(client.answers(model))
     kinds = [each.kind for each in answers]

@@ -3,14 +3,13 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-UNMOUNT_S = 30.0
+from support.waiting import until
 
 
 class NotMountedError(Exception):
@@ -79,11 +78,11 @@ def aborted_disk(
     def abort() -> None:
         subprocess.run(["mount", "-o", "remount,abort", str(folder)], check=True)
 
+    def is_unmounted() -> bool:
+        return not subprocess.run(["umount", str(folder)], check=False, capture_output=True).returncode
+
     def mount_again() -> None:
-        deadline = time.monotonic() + UNMOUNT_S
-        while subprocess.run(["umount", str(folder)], check=False, capture_output=True).returncode:
-            assert time.monotonic() < deadline, "a process keeps files of the disk open"
-            time.sleep(0.1)
+        until(is_unmounted, "all processes to close their files of the disk")
         subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
 
     try:

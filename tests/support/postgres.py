@@ -14,6 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.waiting import until
+
 INSTALL = "PostgreSQL is not installed: apt-get install postgresql"
 START_S = 60.0
 MEMORY = Path("/dev/shm")  # noqa: S108 - commits that wait for no disk; what is tested waits for them all the same
@@ -140,10 +142,8 @@ class Cluster:
         made = Cluster(self._programs, of=self)
         self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         self.execute("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + START_S
-        while self.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
-            assert time.monotonic() < deadline, "the standby does not follow"
-            time.sleep(0.02)
+        state = "SELECT sync_state FROM pg_stat_replication"
+        until(lambda: self.execute(state) == [("sync",)], "the standby to follow")
         return made
 
     def promote(self) -> None:

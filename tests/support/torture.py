@@ -54,7 +54,8 @@ from support.unbroken import (
     specifications,
     truth,
 )
-from support.workers import kill_worker, wait_until, workers_of
+from support.waiting import until
+from support.workers import kill_worker, workers_of
 
 OUTAGE_S = 120.0
 SETTLE_S = 120.0
@@ -266,9 +267,9 @@ class Torture:
         )
         told.calm += 1
 
-    def _wait(self, until: Callable[[], object], what: str) -> None:
+    def _wait(self, holds: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + PROGRESS_S
-        while not until():
+        while not holds():
             assert self.outcome.wrong == [], self.outcome.wrong
             assert time.monotonic() < deadline, f"{what} any more after {dict(self.outcome.kills)}"
             time.sleep(0.01)
@@ -290,7 +291,7 @@ class Torture:
         else:
             workers = workers_of(self.serving.process.pid).values()
             self.serving.kill()
-            wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+            until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
             self.serving = Serving(self.folder, self.serving.port, workers=self.workers)
         self.outcome.kills[target] += 1
         self._back_up()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -17,6 +16,7 @@ from integration.client.serving import Serving
 
 from quercus.client import Client
 from support.processes import children
+from support.waiting import until
 
 T = TypeVar("T")
 ESTABLISHED = "01"
@@ -98,7 +98,7 @@ def _one_of_each(
         (number,) = (number for number, pid in workers.items() if connections_of(pid, port) > before[number])
         if number in found:
             made.close()
-            wait_until(partial(_has_at_most, workers[number], port, before[number]))
+            until(partial(_has_at_most, workers[number], port, before[number]))
         else:
             closing.callback(made.close)
             found[number] = made
@@ -113,15 +113,7 @@ def _has_at_most(pid: int, port: int, count: int) -> bool:
 
 def kill_worker(serving: Serving, number: int) -> None:
     """SIGKILL one worker, and wait until another has its place."""
-    wait_until(lambda: number in workers_of(serving.process.pid))
+    until(lambda: number in workers_of(serving.process.pid))
     pid = workers_of(serving.process.pid)[number]
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: workers_of(serving.process.pid).get(number, pid) != pid)
-
-
-def wait_until(until: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + WAIT_S
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: workers_of(serving.process.pid).get(number, pid) != pid)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from integration.client.serving import Serving
 from support.command_line import quercus
-from support.terminals import PROMPT, WAIT_S, Screen
+from support.terminals import PROMPT, Screen
+from support.waiting import until
 
 from quercus.client import Client, Numeric, Specification
 
@@ -43,13 +44,6 @@ def screen(server: str, model: str) -> Iterator[Screen]:
     opened = Screen("label", model, "--labeller", "ann", server=server)
     yield opened
     opened.close()
-
-
-def await_count(client: Client, model: str, field: str, count: int) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while getattr(client.get_model(model), field) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) -> None:
@@ -175,7 +169,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.expect("answer 2 of 6")
     screen.expect(PROMPT)
     with Client(server) as client:
-        await_count(client, model, "queries_answered", 1)  # now it is corrected, and not taken back
+        until(lambda: client.get_model(model).queries_answered)  # now it is corrected, and not taken back
     screen.press("z")  # another name of b
     screen.expect("your answer was: s")
     screen.expect(PROMPT)
@@ -257,7 +251,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
         try:
             assert "answer 1 of 6" in screen.expect(PROMPT)
             with Client(address) as client:
-                await_count(client, "m", "queries_leased", 2)  # the next one is held too
+                until(lambda: client.get_model("m").queries_leased >= 2)  # the next one is held too
             time.sleep(1.0)  # the answer that brings it may still be on its way
             serving.kill()
             screen.press("s")

@@ -20,6 +20,7 @@ from sqlalchemy import (
 from support import words
 from support.postgres import Cluster
 from support.statements import statements_noted
+from support.waiting import until
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -293,10 +294,7 @@ def test_a_clock_that_was_far_ahead_once_runs_on_when_the_store_is_opened(
     ahead = opened.query_history("m")[-1].clock
     for _ in range(2):  # the second finds it set
         with Store.open(postgres_url) as again:
-            deadline = time.monotonic() + SEEN_S
-            while again.live_growers():
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            until(lambda store=again: not store.live_growers(), seconds=SEEN_S)
             left_s = again.next_change_s()
             assert left_s is not None
             assert 0.0 < left_s < 3600.0
@@ -324,9 +322,7 @@ def test_whoever_listens_sees_a_tree_before_the_next_look(
         push(opened, "a")
         assert other.change_token() == token
         opened.publish("m", as_of=1, snapshot=b"", agenda=[])
-        deadline = time.monotonic() + SEEN_S
-        while other.change_token() == token:
-            assert time.monotonic() < deadline
+        until(lambda: other.change_token() != token, seconds=SEEN_S)
         push(other, "b")  # of one's own commits one knows
         assert other.change_token() > token + 2
 
@@ -397,12 +393,10 @@ def label(store: Store, first: int, count: int, model: str = "m") -> None:
 
 def entries_read(url: str) -> int:
     """Rows and entries of indexes that were ever read in a database, once all who used it have gone."""
-    deadline = time.monotonic() + SEEN_S
     others = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
-    while execute(url, others)[0][0]:
-        assert time.monotonic() < deadline
+    until(lambda: not execute(url, others)[0][0], seconds=SEEN_S)
     found = "SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes"
     whole = "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables"
     return int(execute(url, found)[0][0]) + int(execute(url, whole)[0][0])

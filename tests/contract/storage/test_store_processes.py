@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from contract.storage.workers import BATCH_SIZES
 from support import words
+from support.waiting import until
 
 from quercus.storage import EventKind, QueryState, Store
 
@@ -121,9 +122,7 @@ def test_the_change_token_sees_another_process(store_url: str, start: Start) -> 
         worker = start("append", store_url, "other", "0")
         assert worker.stdout is not None
         assert json.loads(worker.stdout.readline())["sequence"] == 5
-        deadline = time.monotonic() + SEEN_S
-        while store.change_token() == token:
-            assert time.monotonic() < deadline
+        until(lambda: store.change_token() != token, seconds=SEEN_S)
         worker.kill()
         worker.wait()
         token = store.change_token()

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from integration.server.conftest import Live
 from support import flood
+from support.waiting import until
 
 from quercus.client import Client, Nominal, Specification, Unavailable
 from quercus.client.aio import Client as AioClient
@@ -56,7 +57,7 @@ def test_streams_beyond_what_a_connection_has_room_for_leave_room_for_calls(live
             watches = [asyncio.create_task(anext(client.watch("m"))) for _ in range(STREAMS)]
             leases = [asyncio.create_task(client.lease("m", labeller="ann", wait_s=60)) for _ in range(20)]
             under_way = live.server._metrics.under_way
-            assert await asyncio.to_thread(flood.until, lambda: under_way.total >= STREAMS + len(leases))
+            await asyncio.to_thread(until, lambda: under_way.total >= STREAMS + len(leases))
             assert (await client.get_model("m")).name == "m"
             for each in (*watches, *leases):
                 each.cancel()
@@ -77,7 +78,7 @@ def test_threads_that_watch_leave_room_for_calls(live: Live) -> None:
         for thread in threads:
             thread.start()
         under_way = live.server._metrics.under_way
-        assert flood.until(lambda: under_way.total >= len(threads))
+        until(lambda: under_way.total >= len(threads))
         assert client.get_model("m").name == "m"
         live.stop()
         for thread in threads:
@@ -100,7 +101,7 @@ def test_a_connection_whose_calls_have_ended_is_used_again(live: Live) -> None:
         assert len(opened) == 2
         for call in calls:
             call.cancel()
-        assert flood.until(lambda: spread.long_calls == 0)
+        until(lambda: spread.long_calls == 0)
     spread.close()
 
 

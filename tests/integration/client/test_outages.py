@@ -223,6 +223,13 @@ def test_rows_wait_in_memory_while_the_server_is_away(machine: Machine) -> None:
         assert client.get_model("m").instance_count == 202
 
 
+def leave_unsent(outbox: Outbox, rows: list[Any], ids: list[str] | None = None) -> None:
+    """Put rows while the server is away, and close the outbox: they stay in its file."""
+    outbox.put(rows, ids=ids)
+    with pytest.raises(DeadlineExceeded):
+        outbox.close(0.1)
+
+
 def fill(outbox: Outbox) -> None:
     for i in range(10**6):
         outbox.put(ROWS, ids=[f"a{i}", f"b{i}"])
@@ -298,9 +305,7 @@ def test_a_buffer_goes_on_where_somebody_takes_what_is_refused(machine: Machine,
         client.push("m", ROWS[:1], ids=["1"])
         machine.off()
         outbox = client.outbox("m", path, specification=SPECIFICATION)
-        outbox.put(ROWS[1:] * 2, ids=["1", "2"])
-        with pytest.raises(DeadlineExceeded):
-            outbox.close(0.1)
+        leave_unsent(outbox, ROWS[1:] * 2, ids=["1", "2"])
         machine.on()
         with client.outbox("m", path, on_rejected=refused.extend) as outbox:
             beside = [[TextItem("note", "seen")]] * 40
@@ -369,9 +374,7 @@ def test_rows_without_ids_that_a_file_still_holds_are_stored_once(machine: Machi
     with Client(machine.address) as client:
         outbox = client.outbox("m", path, specification=SPECIFICATION)
         outbox.put(ROWS)
-        outbox.put(ROWS[:1])
-        with pytest.raises(DeadlineExceeded):
-            outbox.close(0.1)
+        leave_unsent(outbox, ROWS[:1])
     unsent = path.read_bytes()
     machine.on()
     with Client(machine.address) as client:
@@ -391,9 +394,7 @@ def test_a_file_belongs_to_one_model_and_one_process(machine: Machine, tmp_path:
         with pytest.raises(InvalidArgument, match="is the buffer of another process"):
             client.outbox("m", path)
         machine.off()
-        outbox.put(ROWS)
-        with pytest.raises(DeadlineExceeded):
-            outbox.close(0.1)
+        leave_unsent(outbox, ROWS)
         with pytest.raises(InvalidArgument, match="is the buffer of models/m"):
             Outbox(client, "n", path, specification=SPECIFICATION)
         with pytest.raises(InvalidArgument, match="max_bytes: is 0"):
@@ -423,9 +424,7 @@ def test_a_file_tells_a_process_that_starts_during_an_outage_what_its_rows_are(
         client.create_model("m", SPECIFICATION)
         first = client.outbox("m", path)
         machine.off()
-        first.put(ROWS, ids=["1", "2"])
-        with pytest.raises(DeadlineExceeded):
-            first.close(0.1)
+        leave_unsent(first, ROWS, ids=["1", "2"])
     assert path.stat().st_mode & 0o777 == 0o600
     with Client(machine.address) as client:
         with pytest.raises(Unavailable, match="give the outbox a specification"):

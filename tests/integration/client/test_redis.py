@@ -5,7 +5,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import redis
 from integration.client.serving import QUERCUS, Serving
 from support.broker import RunningRedis
+from support.waiting import until
 
 from quercus.client import (
     Client,
@@ -61,13 +62,6 @@ def bridge(client: Client, group: StreamGroup, model: str, **fields: Any) -> Red
 
 def row(k: int) -> str:
     return json.dumps({"id": f"m-{k}", "hue": "red" if k % 2 else "blue", "size": k})
-
-
-def until(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def unacknowledged(sensor: Any, stream: str, group: str = "g") -> int:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -16,6 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from support.broker import RunningBroker
 from support.hooks import SECRET, RunningReceiver
 from support.proxy import Proxy, running_proxy
+from support.waiting import until
 
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client import Client, Nominal, Specification, Unavailable
@@ -65,13 +65,6 @@ def mend(proxy: Proxy, after: int = 2) -> None:
     """Wait until the proxy has refused, then let calls pass."""
     until(lambda: proxy.refused >= after)
     proxy.broken = None
-
-
-def until(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")

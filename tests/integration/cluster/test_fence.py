@@ -19,6 +19,7 @@ import pytest
 from support.namespaces import NETWORK, Namespace, NoNamespaceError
 from support.postgres import Cluster
 from support.publications import stale, watch
+from support.waiting import until
 
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.sharing import GrowerShare
@@ -326,11 +327,10 @@ def test_a_grower_that_is_cut_off_changes_nothing_when_it_is_back(
             publish_as(outside, fence)
             assert outside.get_model("m").tree_version == 1
             link.heal()
-            deadline = time.monotonic() + WAIT_S
-            while not namespace.reaches(link.here, port):
-                assert time.monotonic() < deadline
-            while "trouble" in (said := old.publish("newest")):  # connections of the time before are lost
-                assert time.monotonic() < deadline
+            until(lambda: namespace.reaches(link.here, port))
+            said = until(  # connections of the time before are lost
+                lambda: "trouble" not in (answer := old.publish("newest")) and answer
+            )
             if how == "fenced":
                 assert said == {"fenced": "model m is grown by another grower now"}
                 assert outside.get_model("m").tree_version == 1

@@ -1,7 +1,6 @@
 """Leases and answers of many labellers at one server share transactions, each with its own outcome; kills lose none."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import psycopg
 import pytest
 from integration.client.serving import Serving
 from support.postgres import Cluster
+from support.waiting import until
 
 from quercus.belief.codec import encode_sets
 from quercus.client import Client, Numeric, QuercusError, Query, Specification
@@ -41,13 +41,6 @@ def store(serving: Serving, postgres_url: str) -> Iterator[Store]:
         entries = [AgendaEntry(number, b"", b"") for number in range(1, BUDGET + 1)]
         opened.publish(MODEL, as_of=BUDGET, snapshot=b"", agenda=entries)
         yield opened
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def at_once(work: Callable[[int], object], count: int = LABELLERS) -> list[object]:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from integration.client.serving import Serving
 from support.broker import RunningBroker, RunningKafka, program
 from support.doc_blocks import DOCS, blocks
+from support.waiting import until
 
 from quercus.client import Client, Nominal, Numeric, Specification
 
@@ -89,13 +89,6 @@ def shell(server: Serving) -> Iterator[Shell]:
     made.kill()
 
 
-def until_pushed(client: Client, rows: int) -> None:
-    until = time.monotonic() + WAIT_S
-    while client.get_model("wine").instance_count < rows:
-        assert time.monotonic() < until, client.get_model("wine").instance_count
-        time.sleep(0.05)
-
-
 def written(folder: Path, first: int, count: int) -> Path:
     """Write bottles to a file, one JSON object a line."""
     rows = [{"alcohol": 9 + k % 7, "tint": ["dark", "pale"][k % 2]} for k in range(first, first + count)]
@@ -115,9 +108,9 @@ def test_kafka_to_rows_and_predictions_back(
 
     produce(0, ROWS)
     shell.start(said("-G quercus"))
-    until_pushed(client, ROWS)
+    until(lambda: client.get_model("wine").instance_count >= ROWS)
     produce(ROWS, ROWS)
-    until_pushed(client, ROWS + 1)
+    until(lambda: client.get_model("wine").instance_count >= ROWS + 1)
     shell.kill()
     produce(2 * ROWS, ROWS)
     shell.run(said("-o beginning"))
@@ -142,7 +135,7 @@ def test_mqtt_to_rows(shell: Shell, client: Client, tmp_path: Path) -> None:
         )  # from now on it keeps messages
         shell.run(f"mosquitto_pub {at} -t plant/1/bottles -q 1 -l < {written(tmp_path, 0, ROWS)}")
         shell.start(printed("mosquitto_sub").replace("-h broker", at))
-        until_pushed(client, ROWS)
+        until(lambda: client.get_model("wine").instance_count >= ROWS)
         shell.kill()
         assert client.get_model("wine").instance_count == ROWS
     finally:

@@ -23,6 +23,7 @@ from support.tasks import (
     refuse_seven,
     say_and_wait,
 )
+from support.waiting import until
 
 from quercus.belief.errors import InvalidInput
 from quercus.estimators.executors import ExecutorError, open_executor
@@ -104,7 +105,7 @@ def test_work_goes_on_when_all_workers_were_lost(tmp_path, monkeypatch):
     cluster = DaskCluster(tmp_path / "dask", 2)  # a task may lose both of its workers, one after the other
 
     def replace() -> None:
-        _wait_until((tmp_path / "0").exists)
+        until((tmp_path / "0").exists)
         for worker in cluster.workers:
             worker.kill()
         cluster.workers.append(cluster.add_worker())
@@ -176,8 +177,7 @@ def _map_until_interrupted(executor, folder: Path) -> None:
 
 
 def _interrupt_when(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.05)
+    until(path.exists)
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -190,7 +190,7 @@ def test_processes_end_with_the_one_that_started_them(sign, tmp_path):
     caller = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    _wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists())
+    until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists())
     workers = children(caller.pid)
     assert len(workers) >= 2
     if sign == signal.SIGKILL:
@@ -199,14 +199,7 @@ def test_processes_end_with_the_one_that_started_them(sign, tmp_path):
         os.killpg(caller.pid, sign)
     _, said = caller.communicate(timeout=60)
     assert said.count("Traceback") == (sign == signal.SIGINT)
-    _wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
-
-
-def _wait_until(is_so) -> None:
-    until = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 def test_a_client_without_certificate_gets_no_work_done(cluster, monkeypatch):
@@ -226,8 +219,7 @@ def test_a_lost_scheduler_is_an_error_soon(trusted, tmp_path, sign, words):
     ended = []
 
     def end() -> None:
-        while not any(tmp_path.iterdir()):
-            time.sleep(0.05)
+        until(lambda: any(tmp_path.iterdir()))
         ended.append(time.monotonic())
         trusted.scheduler.send_signal(sign)
 

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.waiting import until
 
 from quercus.client import (
     AnswerFilter,
@@ -476,13 +477,6 @@ def test_a_token_that_is_revoked_while_its_call_waits_gets_nothing(guarded: Guar
         store.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])  # ends the wait
         with pytest.raises(Unauthenticated, match="ann was revoked"):
             waiting.result(2 * DEADLINE_S)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def is_refused(client: Client) -> bool:

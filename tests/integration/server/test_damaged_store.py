@@ -15,6 +15,7 @@ import grpc
 import pytest
 from sqlalchemy import LargeBinary, SmallInteger
 from support.full_store import CELLS, DamagedCell, fill, wrong_values
+from support.waiting import until
 from typer.testing import CliRunner
 
 from quercus.cli.common import CommandFailure
@@ -324,19 +325,11 @@ def test_a_damaged_model_that_is_deleted_is_reported_no_more(
         raw.execute("DELETE FROM snapshot WHERE model_id = (SELECT id FROM model WHERE name = 'grown')")
     live = start_live(copy)
     with Client(live.api.address) as client:
-
-        def is_reported(expected: bool) -> bool:
-            for _ in range(200):
-                if (list(client.status().damaged) == ["grown"]) is expected:
-                    return True
-                time.sleep(0.1)
-            return False
-
-        assert is_reported(True)
+        until(lambda: list(client.status().damaged) == ["grown"])
         made = client.get_model("well").specification
         client.delete_model("grown")
         client.create_model("grown", made)
-        assert is_reported(False)
+        until(lambda: not client.status().damaged)
         time.sleep(0.5)
         assert client.status().damaged == {}
         assert "grown" in [each.name for each in client.models()]

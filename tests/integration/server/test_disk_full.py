@@ -1,8 +1,7 @@
 """The disk of the store is full: what can be read is answered, what would be written is refused, nothing is lost."""
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,18 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.http_calls import Http, free_port
 from support.mounts import fill, small_disk
+from support.waiting import until
 
 from quercus.client import Client, ResourceExhausted
 from quercus.server.app import WRITES_HEALTH
 from quercus.storage.sqlite.disk_space import LOG_BYTES, RESERVE_BYTES, ROOM_BYTES
 from quercus.v1 import classify_pb2, query_pb2, tree_pb2
 
-DEADLINE_S = 60.0
-
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     with small_disk(tmp_path / "disk", megabytes=16) as folder:
         yield folder
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.05)
 
 
 def is_taken(api: Any, batch: Any) -> bool:

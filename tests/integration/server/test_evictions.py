@@ -12,6 +12,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from support.command_line import quercus
 from support.published import published_model
+from support.waiting import until
 
 from quercus.client import Client, FailedPrecondition, Nominal, Query, Unauthenticated
 from quercus.server.gate import access
@@ -120,12 +121,9 @@ def test_a_revoked_token_gives_back_what_it_held(
         held = [ann.lease("m", "ann", lease_s=3600, wait_s=30).queries[0] for _ in range(2)]
         done = quercus("tokens", "revoke", issued["ann"][1].id, "--store", str(path))
         assert done.returncode == 0, done.stderr
-        deadline = time.monotonic() + DEADLINE_S
-        while store.get_model("m").queries_leased:
-            assert time.monotonic() < deadline, "the leases go on"
-            time.sleep(0.05)
+        until(lambda: not store.get_model("m").queries_leased, "the leases to end")
         with pytest.raises(Unauthenticated, match="was revoked"):
-            answer_on(ann, held[0], deadline)
+            answer_on(ann, held[0])
     last = [row for row in store.query_history("m") if row.step is Step.EVICTED]
     assert [(row.labeller, row.why) for row in last] == [("ann", "the access token of ann was revoked")] * 2
     with Client(live.server.address, token=issued["bob"][0]) as bob:
@@ -134,8 +132,9 @@ def test_a_revoked_token_gives_back_what_it_held(
     assert verify_store(file_url(path)) == []
 
 
-def answer_on(client: Client, query: Query, deadline: float) -> None:
+def answer_on(client: Client, query: Query) -> None:
     """Answer until the token counts no more, which is within a second of the end of the lease."""
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         with pytest.raises(FailedPrecondition, match="an operator took it back"):
             client.answer(query, "s")

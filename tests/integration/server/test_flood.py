@@ -12,6 +12,7 @@ from support import flood, frames
 from support.flood import Attack, Target
 from support.frames import Peer
 from support.papers import Papers
+from support.waiting import until
 
 from quercus.client import Client
 from quercus.v1 import tree_pb2
@@ -93,7 +94,7 @@ def test_connections_beyond_the_bound_are_closed_and_others_are_served(
         assert one_too_many.recv(1) == b""
         one_too_many.close()
         assert live.api.get("m").name == "models/m"
-    assert flood.until(lambda: _greets(live.server.address)), "there is room again"
+    until(lambda: _greets(live.server.address), "room again")
 
 
 def _greets(address: str) -> bool:
@@ -110,7 +111,7 @@ def test_calls_beyond_the_bound_are_refused_and_say_when_to_call_again(
     live = start_live(tmp_path / "store.db", grower=False, max_calls=2)
     live.api.create("m")
     watches = [live.api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/m")) for _ in range(2)]
-    assert flood.until(lambda: live.server._metrics.under_way.total == 2)
+    until(lambda: live.server._metrics.under_way.total == 2)
     with tools.refused(
         grpc.StatusCode.RESOURCE_EXHAUSTED, "max_calls: 2 calls are under way", "try again in 1 s"
     ):

@@ -1,7 +1,5 @@
 """A model that takes minutes to learn holds up no other, and stops when it is not wanted any more."""
 
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.command_line import quercus
 from support.processes import children, cpu_s, has_open
+from support.waiting import until
 
 from quercus.client import Client
 from quercus.client.plugins import to_proto
@@ -37,14 +36,6 @@ def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fiel
     classes = (values[:, :2] > 0).sum(axis=1)
     push.labels.sets.masks.extend(int(1 << k) if rng.random() < known else 7 for k in classes)
     api.push(push)
-
-
-def until(done: Callable[[], Any]) -> Any:
-    end = time.monotonic() + END_S
-    while not (found := done()):
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.01)
-    return found
 
 
 def command(pid: int) -> bytes:

@@ -15,6 +15,7 @@ from google.protobuf import json_format
 from google.protobuf.message_factory import GetMessageClass
 from grpc_status import rpc_status
 from support.http_calls import Http, free_port
+from support.waiting import until
 
 from quercus.client import Client
 from quercus.server.gate import access
@@ -34,13 +35,6 @@ CREATE = {
     },
 }
 WAIT_S = 30.0
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

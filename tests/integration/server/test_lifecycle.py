@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from support.waiting import until
 
 from quercus.server.services.trees import TreeService
 from quercus.server.wire.errors import BadStart
@@ -62,12 +63,6 @@ def grower_of(pid: int) -> int:
     raise AssertionError("there is no grower")
 
 
-def await_end(pid: int, tools: Any) -> None:
-    until = time.monotonic() + 30
-    while tools.alive(pid):
-        assert time.monotonic() < until, "the process is still there"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
 def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
@@ -76,7 +71,7 @@ def test_no_orphan_is_left(number: str, start_child: Any, tools: Any, tmp_path: 
     child.api.grown("m", 0)
     grower = grower_of(child.process.pid)
     child.finish(getattr(tools.signals, number))
-    await_end(grower, tools)
+    until(lambda: not tools.alive(grower))
 
 
 @pytest.mark.slow
@@ -87,7 +82,7 @@ def test_no_stopped_grower_is_left(start_child: Any, tools: Any, tmp_path: Path)
     grower = grower_of(child.process.pid)
     tools.kill(grower, tools.signals.SIGSTOP)  # it cannot notice anything by itself
     child.process.kill()
-    await_end(grower, tools)
+    until(lambda: not tools.alive(grower))
 
 
 @pytest.mark.release
@@ -106,7 +101,7 @@ def test_a_stopped_grower_delays_neither_answers_nor_the_end(
     assert api.classifier.Classify(row, timeout=60).as_of == 21
     code, _ = child.finish(tools.signals.SIGTERM)
     assert code == 0
-    await_end(grower, tools)
+    until(lambda: not tools.alive(grower))
 
 
 def test_killed_grower_is_started_again_and_grows_the_same_tree(
@@ -128,7 +123,7 @@ def test_killed_grower_is_started_again_and_grows_the_same_tree(
             pid = live.server.supervisor.pid
             if pid is not None:
                 tools.kill(pid, tools.signals.SIGKILL)
-                await_end(pid, tools)
+                until(lambda pid=pid: not tools.alive(pid))
     request.model = "models/whole"
     api.push(request)
     killed, whole = api.grown("killed", 600), api.grown("whole", 600)

@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from support.waiting import until
 
 from quercus.v1 import model_pb2, query_pb2, values_pb2
 
@@ -75,12 +76,6 @@ def leased(api: Any, model: str) -> int:
     return int(api.get(model).queries_leased)
 
 
-def await_leased(api: Any, model: str, count: int) -> None:
-    until = time.monotonic() + 30
-    while leased(api, model) != count:
-        assert time.monotonic() < until
-
-
 def test_never_more_outstanding_than_credits(api: Any, open_stream: Any) -> None:
     stream = open_stream("s-credits", credits=2)
     first, second = stream.receive("query"), stream.receive("query")
@@ -108,7 +103,7 @@ def test_leases_end_with_the_stream(api: Any, open_stream: Any) -> None:
     held = [stream.receive("query") for _ in range(3)]
     assert leased(api, "s-end") == 3
     stream.close()
-    await_leased(api, "s-end", 0)
+    until(lambda: leased(api, "s-end") == 0)
     other = api.lease("s-end", "bob", count=3)
     assert {each.name for each in other.queries} == {each.name for each in held}
 
@@ -118,7 +113,7 @@ def test_leases_end_when_the_client_vanishes(api: Any, open_stream: Any) -> None
     for _ in range(3):
         stream.receive("query")
     stream.call.cancel()
-    await_leased(api, "s-vanish", 0)
+    until(lambda: leased(api, "s-vanish") == 0)
 
 
 def test_expired_query_frees_its_credit(api: Any, open_stream: Any) -> None:

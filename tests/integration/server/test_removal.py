@@ -2,13 +2,13 @@
 
 import signal
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.waiting import until
 
 from quercus.v1 import model_pb2
 
@@ -20,13 +20,6 @@ def left(path: Path) -> tuple[int, int]:
     with closing(sqlite3.connect(path)) as raw:
         (found,) = raw.execute("SELECT (SELECT sum(deleted) FROM model), (SELECT count(*) FROM log)")
         return found
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
 
 
 def test_a_killed_server_leaves_the_rest_to_the_next(

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sqlite3
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -19,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from support.http_calls import Http, free_port
 from support.published import published_model
+from support.waiting import until
 
 from quercus import __version__
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
@@ -39,13 +39,6 @@ def levels() -> Iterator[None]:
     before = logger.level
     yield
     logger.setLevel(before)
-
-
-def until(true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
 
 
 class Page:

@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.http_calls import Http, free_port
 from support.said import said
+from support.waiting import until
 
 from quercus.server.core import changes
 from quercus.v1 import classify_pb2
@@ -71,10 +71,7 @@ def test_a_grower_that_starts_without_the_store_waits_for_it(
         file.rename(kept / file.name)
     supervisor = live.server.supervisor
     tools.kill(supervisor.pid, tools.signals.SIGKILL)
-    deadline = time.monotonic() + 60
-    while supervisor.restart_count < 3:  # of which two found no store
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: supervisor.restart_count >= 3)  # of which two found no store
     assert not path.exists()
     for file in files:
         (kept / file.name).rename(file)

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.workers import wait_until, workers_of
+from support.waiting import until
+from support.workers import workers_of
 
 from quercus.client import Client, Numeric, Specification
 
@@ -35,7 +36,7 @@ def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, number: int) -> No
             with Client(address, outage_s=60.0) as client:
                 client.create_model("m", Specification([Numeric("x")], ("a", "b")))
                 os.kill(before[number], signal.SIGSTOP)
-                wait_until(lambda: workers_of(server.pid).get(number, 0) not in {0, before[number]})
+                until(lambda: workers_of(server.pid).get(number, 0) not in {0, before[number]})
                 assert client.push("m", [[1.0]], ["a"]).stored == 1
             assert workers_of(server.pid)[1 - number] == before[1 - number]  # who answers is left in peace
         finally:

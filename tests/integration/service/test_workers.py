@@ -24,12 +24,12 @@ from integration.client.serving import QUERCUS, Serving
 from prometheus_client.parser import text_string_to_metric_families
 from support.papers import Papers
 from support.processes import children, resident_bytes
+from support.waiting import until
 from support.workers import (
     channel_of_each,
     client_of_each,
     http_of_each,
     kill_worker,
-    wait_until,
     workers_of,
 )
 
@@ -236,10 +236,10 @@ def test_a_deadline_and_a_caller_that_leaves_end_the_call_at_the_keeper(
         stub.LeaseQueries(request, timeout=0.5)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     leaving = stub.LeaseQueries.future(request)
-    wait_until(lambda: pair[0].status().calls == 2)
+    until(lambda: pair[0].status().calls == 2)
     leaving.cancel()
     for client in pair:
-        wait_until(lambda client=client: client.status().calls == 1)
+        until(lambda client=client: client.status().calls == 1)
     pair[0].push("waiting", ROWS[:2])
     (query,) = pair[0].lease("waiting", "bob", wait_s=WAIT_S).queries[:1]  # nobody who has left was given it
     assert query.name
@@ -294,11 +294,11 @@ def test_limits_hold_for_all_workers_together(
                 return False
         return True
 
-    wait_until(is_full)
+    until(is_full)
     for call in (*calls, *watches):
         call.cancel()
     calls.clear()
-    wait_until(lambda: not is_full())
+    until(lambda: not is_full())
 
 
 @pytest.mark.slow
@@ -314,11 +314,11 @@ def test_metrics_and_status_are_those_of_all_workers_and_outlive_them(
     assert pair[1].status().grower_pid in children(workers[0])
     assert pair[1].status().grower == "running"
     # once the other has told it
-    wait_until(lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0]))
+    until(lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0]))
     kill_worker(serving, 1)
     assert _listed(http_port) - before == 10
     kill_worker(serving, 0)
-    wait_until(lambda: _page_is_there(http_port))
+    until(lambda: _page_is_there(http_port))
     assert _listed(http_port) - before == 10
 
 
@@ -358,13 +358,13 @@ def test_a_worker_that_is_killed_is_replaced_and_calls_of_others_go_on(serving: 
         thread.start()
         health = health_pb2_grpc.HealthStub(channels[1])
         asked = health_pb2.HealthCheckRequest(service="quercus.v1.Writes")
-        wait_until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
+        until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
         os.kill(workers_of(serving.process.pid)[0], signal.SIGKILL)
         began = time.monotonic()
         assert other.push("killed", [[1.0, "plain"]], ["a"]).stored == 1  # it waits for the next keeper
         print(f"written {time.monotonic() - began:.2f} s after the writer was killed")
         assert keeper.get_model("killed").sequence_committed == 42  # nothing that was acknowledged is lost
-        wait_until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
+        until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
         stop.set()
         thread.join()
         assert (wrong, counts[0] > 10) == ([], True)
@@ -402,19 +402,19 @@ def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Pat
         assert audit.count(("a stranger", "DeleteModel", "UNAUTHENTICATED")) == 2  # refused by each worker
 
         assert keeper.set_log_level("debug") == "info"
-        wait_until(lambda: [*other.models()] and "ListModels OK" in (tmp_path / "log").read_text())
+        until(lambda: [*other.models()] and "ListModels OK" in (tmp_path / "log").read_text())
 
         began = other.status().uptime_s
         kill_worker(serving, 0)
         with Client(f"tls://{serving.address}", ca=ours.ca, token=token) as client:
             client.wait_ready(WAIT_S)
-            wait_until(lambda: _status_of(client) is not None)
+            until(lambda: _status_of(client) is not None)
             assert (client.status().log_level, client.status().uptime_s > began) == ("debug", True)
 
         for mine, new in ((ours.cert, theirs.cert), (ours.key, theirs.key)):
             mine.write_bytes(new.read_bytes())
         serving.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: (tmp_path / "log").read_text().count("certificates are read again") == 2)
+        until(lambda: (tmp_path / "log").read_text().count("certificates are read again") == 2)
         client_of_each(serving, closing, "tls://", ca=theirs.ca, token=token)
         assert serving.stop() == 0
 
@@ -519,13 +519,13 @@ def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> 
                 query_pb2_grpc.QueryServiceStub(channel).LeaseQueries.future(request, timeout=WAIT_S)
                 for channel in channel_of_each(serving, closing).values()
             ]
-            wait_until(lambda: client.status().calls == 3)
+            until(lambda: client.status().calls == 3)
             assert serving.stop() == 0
             assert [len(call.result().queries) for call in waiting] == [
                 0,
                 0,
             ]  # they end in order, and at once
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *growers)))
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *growers)))
     assert not folder.exists()
     again = Serving(tmp_path, serving.port)
     with Client(again.address) as client:

@@ -5,8 +5,7 @@ import logging
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from sqlalchemy import update
 from support import words
 from support.published import published_message
+from support.waiting import until
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
@@ -405,9 +405,7 @@ def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
             try:
                 for _ in range(3 + 2 * turn):  # somewhere else in growing and saving each time
                     push(store, 60)
-                    wait_until(
-                        lambda: store.get_model("m").sequence_grown >= store.get_model("m").instance_count
-                    )
+                    until(lambda: store.get_model("m").sequence_grown >= store.get_model("m").instance_count)
                     answer(store, 2)
             finally:
                 grower.kill()
@@ -420,10 +418,3 @@ def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
         whole = tree_engine(specification_of(stored))
         folded(store, whole, 0, store.get_model("m").sequence_committed)
         assert store.snapshot("m").data == whole.grown_trees({}).encode()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60.0
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
