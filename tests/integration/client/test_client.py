@@ -188,10 +188,11 @@ def test_a_push_ends_at_the_first_refused_row_and_stores_what_is_before_its_mess
     stored = {each.id for each in client.instances(model.name)}
     assert stored >= set(given[:20])
     assert stored.isdisjoint(set(given[20:30]) - {"q"})
-    count = len(stored)
     with pytest.raises(AlreadyExists, match=r"^ids\[1\]: instance q") as caught:
         client.push(model.name, [ROWS[1]] * 2, ids=["new", "q"])
-    assert (caught.value.row, client.get_model(model.name).instance_count) == (1, count)
+    assert caught.value.row == 1
+    # rows 30 to 39, which were on their way when row 25 was refused, may be stored by now
+    assert "new" not in {each.id for each in client.instances(model.name)}
 
 
 def test_a_taker_of_refused_rows_that_fails_gets_them_again(client: Client, model: Model) -> None:
